@@ -1,0 +1,434 @@
+/* base.h - what every folder stands on: errors, memory, text, hashes, random
+ * numbers, the operating system, this machine, dtypes, symbolic dimensions and
+ * the scalar operations. Sections are named after the .c file that defines them. */
+#ifndef NC_BASE_H
+#define NC_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+
+#define NC_VERSION "0.1.0"
+#define countof(a) (sizeof(a) / sizeof *(a))
+#define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* ---- err.c: three words for failure ------------------------------------
+ * bug()  ours: prints and aborts.
+ * fail() the input's or the candidate's: returns to the one boundary (env_try).
+ * die()  only in a program's main and cli files: prints and exits 1. */
+
+#define ERR_CODES(X)                                                                   \
+    X(OK, "ok")                                                                        \
+    X(NOMEM, "out of memory")                                                          \
+    X(SYNTAX, "malformed text or file")                                                \
+    X(TYPE, "operand of the wrong kind or dtype")                                      \
+    X(SHAPE, "a node does not fit its primitive")                                      \
+    X(GRAPH, "malformed whole graph")                                                  \
+    X(INPUT, "arguments do not fit the graph")                                         \
+    X(RANGE, "an index or bound out of range at run time")                             \
+    X(ILLEGAL, "an illegal schedule or request")                                       \
+    X(BUILD, "the C compiler or linker failed")                                        \
+    X(IO, "a file or system call failed")                                              \
+    X(INTERRUPT, "stopped by the user")
+
+typedef enum ErrCode {
+#define X(id, meaning) E_##id,
+    ERR_CODES(X)
+#undef X
+} ErrCode;
+
+typedef struct Err {
+    ErrCode code;    /* E_OK: nothing happened */
+    char text[1024]; /* one complete sentence, no newline; longer text is cut with "..." */
+} Err;
+
+/* Fills err and returns false, so that `return err_set(...)` works. err may be NULL. */
+bool err_set(Err *err, ErrCode code, const char *fmt, ...) PRINTF(3, 4);
+bool err_vset(Err *err, ErrCode code, const char *fmt, va_list ap);
+const char *err_name(ErrCode code);
+
+_Noreturn void bug_at(const char *file, int line, const char *fmt, ...) PRINTF(3, 4);
+#define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
+#define check(cond) ((cond) ? (void)0 : bug("check failed: %s", #cond))
+
+extern const char *program_name; /* set once by main; prefix of die() and warn() */
+_Noreturn void die(const char *fmt, ...) PRINTF(1, 2);
+void warn(const char *fmt, ...) PRINTF(1, 2);
+
+/* ---- arena.c: memory in two lifetimes, and the error boundary ------------
+ * All memory of the compiler belongs to an Env, so a fail() from any depth
+ * leaks nothing. Nothing inside the boundary holds a descriptor or a lock. */
+
+typedef struct Env Env;
+typedef struct Block Block;
+
+typedef struct Arena {
+    Env *env;     /* where an allocation failure goes */
+    Block *block; /* newest block; older ones are chained behind it */
+    size_t used_bytes; /* sum of all requests, for reports and tests */
+} Arena;
+
+struct Trap; /* one level of env_try */
+
+#define MAX_SYMBOLS 255
+struct Env {
+    Arena model;  /* lives as long as the Env */
+    Arena kernel; /* one kernel's or one step's work: env_reset_kernel empties it */
+    Err err;      /* why the last env_try returned false */
+    struct Trap *trap;
+    const char *symbol[MAX_SYMBOLS]; /* interned symbol names, by id (dim.c) */
+    int n_symbols;
+};
+
+void env_init(Env *e);
+void env_release(Env *e);
+void env_reset_kernel(Env *e);
+
+/* Runs body(e, arg). True: it returned. False: it failed and e->err says why. Nests. */
+bool env_try(Env *e, void (*body)(Env *e, void *arg), void *arg);
+
+/* Leaves to the innermost env_try. Without one it is a bug. */
+_Noreturn void fail(Env *e, ErrCode code, const char *fmt, ...) PRINTF(3, 4);
+_Noreturn void fail_err(Env *e, const Err *err);
+
+void arena_init(Arena *a, Env *e);
+void arena_release(Arena *a);
+void *arena_alloc(Arena *a, size_t bytes); /* zeroed, 16-aligned; fails with E_NOMEM, never NULL */
+void *arena_alloc_n(Arena *a, size_t n, size_t size); /* n * size, overflow is E_NOMEM */
+void *arena_dup(Arena *a, const void *p, size_t bytes);
+char *arena_str(Arena *a, const char *s);
+char *arena_strn(Arena *a, const char *s, size_t len);
+char *arena_printf(Arena *a, const char *fmt, ...) PRINTF(2, 3);
+void *arena_grow(Arena *a, void *old, int n, int *cap, size_t size); /* for vec_push */
+#define arena_new(a, T) ((T *)arena_alloc((a), sizeof(T)))
+#define arena_array(a, T, n) ((T *)arena_alloc_n((a), (size_t)(n), sizeof(T)))
+
+/* A growable array in an arena: Vec(int) v = {0}; *vec_push(&arena, &v) = 3; */
+#define Vec(T)                                                                         \
+    struct {                                                                           \
+        T *at;                                                                         \
+        int n, cap;                                                                    \
+    }
+#define vec_push(a, v)                                                                 \
+    ((v)->n == (v)->cap                                                                \
+         ? (void)((v)->at = arena_grow((a), (v)->at, (v)->n, &(v)->cap, sizeof *(v)->at)) \
+         : (void)0,                                                                    \
+     &(v)->at[(v)->n++])
+
+/* ---- buf.c: growing text in an arena ------------------------------------- */
+
+typedef struct Buf {
+    Arena *arena;
+    char *at;   /* always NUL-terminated, never NULL after buf_init */
+    size_t len; /* without the NUL */
+    size_t cap;
+} Buf;
+
+void buf_init(Buf *b, Arena *a);
+void buf_clear(Buf *b);
+void buf_char(Buf *b, char c);
+void buf_str(Buf *b, const char *s);
+void buf_bytes(Buf *b, const void *p, size_t len);
+void buf_printf(Buf *b, const char *fmt, ...) PRINTF(2, 3);
+void buf_pad(Buf *b, size_t column, size_t line_start); /* spaces up to a column of the line */
+void buf_json(Buf *b, const char *s, size_t len); /* a quoted, escaped JSON string */
+
+/* ---- hash.c: XXH3-128 keys, and a map keyed by them ---------------------- */
+
+typedef struct Hash {
+    uint64_t hi, lo;
+} Hash;
+
+Hash hash_bytes(const void *p, size_t len);
+Hash hash_str(const char *s);
+bool hash_eq(Hash a, Hash b);
+void hash_hex(Hash h, char out[33]); /* 32 lower-case digits and a NUL */
+
+typedef struct Map { /* Hash -> pointer, open addressing, in an arena */
+    Arena *arena;
+    struct MapSlot *slot;
+    size_t n, cap;
+} Map;
+
+void map_init(Map *m, Arena *a);
+void *map_get(const Map *m, Hash key);            /* NULL when absent */
+void map_put(Map *m, Hash key, void *value);      /* replaces; value is not NULL */
+
+/* ---- rng.c: xoshiro256**, seeded by splitmix64 --------------------------- */
+
+typedef struct Rng {
+    uint64_t s[4];
+} Rng;
+
+void rng_seed(Rng *r, uint64_t seed);
+uint64_t rng_u64(Rng *r);
+uint64_t rng_below(Rng *r, uint64_t n); /* uniform in [0, n), n > 0, no modulo bias */
+double rng_unit(Rng *r);                /* uniform in [0, 1), 53 bits */
+double rng_normal(Rng *r);              /* N(0, 1), Marsaglia's polar method */
+
+/* ---- os.c, run_program.c: the world -----------------------------------------
+ * Every file, process, memory and clock call of the project goes through this
+ * table, so that tests can fail the Nth call. It is the one mutable global.
+ * Columns: return type, name, parameters, arguments, what a failing call returns. */
+
+struct dirent;
+#define OS_CALLS(X)                                                                         \
+    X(void *, alloc, (size_t bytes), (bytes), NULL)                                         \
+    X(void *, realloc, (void *p, size_t bytes), (p, bytes), NULL)                           \
+    X(int, open, (const char *path, int flags, mode_t mode), (path, flags, mode), -1)       \
+    X(int, close, (int fd), (fd), -1)                                                       \
+    X(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n), -1)                           \
+    X(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n), -1)                    \
+    X(int, fstat, (int fd, struct stat *st), (fd, st), -1)                                  \
+    X(int, stat, (const char *path, struct stat *st), (path, st), -1)                       \
+    X(int, fsync, (int fd), (fd), -1)                                                       \
+    X(int, rename, (const char *from, const char *to), (from, to), -1)                      \
+    X(int, unlink, (const char *path), (path), -1)                                          \
+    X(int, mkdir, (const char *path, mode_t mode), (path, mode), -1)                        \
+    X(int, rmdir, (const char *path), (path), -1)                                           \
+    X(char *, mkdtemp, (char *path), (path), NULL)                                          \
+    X(void *, mmap, (void *at, size_t n, int prot, int flags, int fd, off_t off),           \
+      (at, n, prot, flags, fd, off), (void *)-1)                                            \
+    X(int, munmap, (void *at, size_t n), (at, n), -1)                                       \
+    X(int, madvise, (void *at, size_t n, int advice), (at, n, advice), -1)                  \
+    X(int, pipe, (int fd[2]), (fd), -1)                                                     \
+    X(int, poll, (struct pollfd *fds, unsigned long n, int timeout_ms), (fds, n, timeout_ms), -1) \
+    X(pid_t, spawn, (const char *path, char *const argv[], char *const envp[], int fd_out), \
+      (path, argv, envp, fd_out), -1)                                                       \
+    X(pid_t, waitpid, (pid_t pid, int *status, int flags), (pid, status, flags), -1)        \
+    X(int, kill, (pid_t pid, int sig), (pid, sig), -1)                                      \
+    X(void *, dlopen, (const char *path, int flags), (path, flags), NULL)                   \
+    X(void *, dlsym, (void *lib, const char *name), (lib, name), NULL)                      \
+    X(int, dlclose, (void *lib), (lib), -1)                                                 \
+    X(int, clock_gettime, (clockid_t clock, struct timespec *ts), (clock, ts), -1)
+
+struct pollfd;
+typedef struct Os {
+#define X(ret, name, params, args, failed) ret(*name) params;
+    OS_CALLS(X)
+#undef X
+} Os;
+
+extern Os os;              /* what is called */
+extern const Os os_system; /* the real calls, for tests that wrap and restore */
+
+/* os.spawn: posix_spawnp (a name without a slash is looked up in PATH) with stdin from /dev/null,
+ * stdout and stderr to fd_out, its own process group, default signals; envp NULL: ours.
+ * Returns the pid, or -1 with errno. */
+
+uint64_t os_now_ns(void); /* CLOCK_MONOTONIC */
+/* Whole files. The text gets a NUL behind its last byte. False fills err (names the path). */
+bool os_read_file(Arena *a, const char *path, size_t max_bytes, char **text, size_t *len, Err *err);
+/* Writes beside path and renames, so that path is either old or complete. */
+bool os_write_file(const char *path, const void *p, size_t len, Err *err);
+bool os_mkdirs(const char *path, Err *err); /* like mkdir -p, mode 0777 & ~umask */
+/* Runs a program to its end, at most timeout_ms; its stdout and stderr (at most max_bytes, the
+ * last ones kept) go to out. *status is waitpid's. False: could not be run, or timed out. */
+bool os_run(char *const argv[], char *const envp[], int timeout_ms, size_t max_bytes, Buf *out,
+            int *status, Err *err);
+
+/* ---- machine.c: who this machine is (libcpuid, /proc, /sys) --------------- */
+
+#define FEATURES(X)                                                                    \
+    X(SSE42, "sse4.2")                                                                 \
+    X(AVX, "avx")                                                                      \
+    X(AVX2, "avx2")                                                                    \
+    X(FMA, "fma")                                                                      \
+    X(F16C, "f16c")                                                                    \
+    X(AVX512F, "avx512f")                                                              \
+    X(AVX512BW, "avx512bw")                                                            \
+    X(AVX512DQ, "avx512dq")                                                            \
+    X(AVX512VL, "avx512vl")                                                            \
+    X(AVX512VNNI, "avx512vnni")                                                        \
+    X(AVXVNNI, "avxvnni")                                                              \
+    X(AVX512BF16, "avx512bf16")                                                        \
+    X(NEON, "neon")
+
+typedef enum Feature {
+#define X(id, name) FEAT_##id,
+    FEATURES(X)
+#undef X
+    N_FEATURES
+} Feature;
+
+const char *feature_name(Feature f);
+
+typedef struct Machine {
+    char arch[16];          /* x86_64, aarch64 ... */
+    char vendor[32];        /* AuthenticAMD ... */
+    char brand[80];         /* marketing name */
+    int family, model, stepping;
+    bool feature[N_FEATURES]; /* CPUID and XCR0 agree, and not masked by NANOCOMPILE_CPU */
+    int64_t l1d_bytes, l2_bytes, l3_bytes; /* per instance; 0: unknown */
+    int n_online;           /* online CPUs */
+    int n_affinity;         /* CPUs in this process's mask */
+    double cpu_quota;       /* cgroup v1 or v2, own and parent groups; 0: none */
+    int n_threads;          /* min of the three, at least 1 */
+    const char *bound_by;   /* which one: "affinity" "quota" "online" */
+    int n_nodes;            /* NUMA nodes */
+} Machine;
+
+/* root: "" for this machine, else a folder with made-up proc/ and sys/ (tests). The affinity
+ * mask and CPUID stay the process's own. Unreadable files count as absent. */
+void machine_read(Env *e, const char *root, Machine *m);
+/* The part that decides which binary code runs: arch, family, features. Stable text. */
+void machine_isa(const Machine *m, Buf *out);
+
+/* ---- dtype.c --------------------------------------------------------------- */
+
+/* Columns: id, name, bytes of an element, C type, class */
+#define DTYPES(X)                                                                      \
+    X(F32, "f32", 4, "float", FLOAT)                                                   \
+    X(I64, "i64", 8, "int64_t", INT)                                                   \
+    X(I32, "i32", 4, "int32_t", INT)                                                   \
+    X(I8, "i8", 1, "int8_t", INT)                                                      \
+    X(BOOL, "bool", 1, "uint8_t", BOOL)
+
+typedef enum DtypeClass { CLASS_FLOAT, CLASS_INT, CLASS_BOOL } DtypeClass;
+typedef enum Dtype {
+#define X(id, name, bytes, ctype, class) DT_##id,
+    DTYPES(X)
+#undef X
+    N_DTYPES
+} Dtype;
+
+const char *dtype_name(Dtype t);
+const char *dtype_ctype(Dtype t);
+int dtype_bytes(Dtype t);
+DtypeClass dtype_class(Dtype t);
+bool dtype_numeric(Dtype t); /* float or int; bool is not */
+bool dtype_parse(const char *s, size_t len, Dtype *t);
+
+/* ---- dim.c, dim_text.c: integer polynomials in named symbols --------------------------
+ * Canonical: no zero coefficients, monomials are sorted multisets of symbols, terms are
+ * in printing order (highest degree first, then alphabetical, constant last). So equality is
+ * equality of terms. Coefficient overflow fails with E_SHAPE. spec: graph-ir 2 */
+
+#define MAX_DEGREE 6
+#define MAX_TERMS 64
+
+typedef uint8_t Sym; /* id of an interned name: e->symbol[id] */
+
+typedef struct Term {
+    int64_t coef;         /* never 0 */
+    uint8_t degree;
+    Sym sym[MAX_DEGREE];  /* alphabetical by name; unused entries are 0 */
+} Term;
+
+typedef struct Dim {
+    int64_t k;        /* the value, where n == 0; else 0 */
+    int n;            /* 0: a plain integer; else number of terms, the constant included */
+    const Term *term; /* n of them, or NULL */
+} Dim;
+
+Sym sym_intern(Env *e, const char *name, size_t len); /* fails: not an identifier, too many */
+Dim dim_int(int64_t k);
+Dim dim_sym(Env *e, Sym s);
+Dim dim_named(Env *e, const char *name);
+Dim dim_add(Env *e, Dim a, Dim b);
+Dim dim_sub(Env *e, Dim a, Dim b);
+Dim dim_mul(Env *e, Dim a, Dim b);
+Dim dim_addk(Env *e, Dim a, int64_t k);
+Dim dim_mulk(Env *e, Dim a, int64_t k);
+bool dim_eq(Dim a, Dim b);
+bool dim_is_const(Dim d);
+bool dim_is(Dim d, int64_t k);            /* the plain integer k */
+bool dim_as_sym(Dim d, Sym *s);           /* exactly one term, degree 1, coefficient 1 */
+int64_t dim_coef(Dim d, const Sym *sym, int degree); /* of one monomial (sorted by name) */
+void dim_symbols(Dim d, bool used[MAX_SYMBOLS]); /* sets used[s] for every symbol in d */
+/* Replaces symbols: with[s] where has[s]. */
+Dim dim_subst(Env *e, Dim d, const bool has[MAX_SYMBOLS], const Dim with[MAX_SYMBOLS]);
+void dim_print(Env *e, Dim d, Buf *out);  /* "past + seq - 1" */
+const char *dim_text(Env *e, Dim d);      /* the same, in e->kernel */
+void dim_hash_into(Dim d, Buf *out);      /* bytes for a key */
+/* "2*seq + past*3 - 1" with + - * and parentheses; advances *s; fails with E_SYNTAX (where: prefix
+ * of the message, "file:line"). Depth is limited. */
+Dim dim_parse(Env *e, const char **s, const char *where);
+
+/* Values of symbols at run time, by id. */
+typedef struct Sizes {
+    bool bound[MAX_SYMBOLS];
+    int64_t value[MAX_SYMBOLS];
+} Sizes;
+
+/* False: overflow, or unbound symbols; err names them sorted, comma-joined. */
+bool dim_eval(Env *e, Dim d, const Sizes *z, int64_t *out, Err *err);
+int64_t dim_value(Dim d, const int64_t value[MAX_SYMBOLS]); /* unchecked and fast: checked before */
+
+#define MAX_RANK 8
+typedef struct Shape {
+    int rank;
+    Dim dim[MAX_RANK];
+} Shape;
+
+Shape shape_of(int rank, const Dim *dim);
+bool shape_eq(const Shape *a, const Shape *b);
+Dim shape_count(Env *e, const Shape *s);               /* product of the dims; [] is 1 */
+void shape_print(Env *e, const Shape *s, Buf *out);    /* "[seq, 4]" */
+const char *shape_text(Env *e, const Shape *s);        /* in e->kernel */
+void type_print(Env *e, Dtype t, const Shape *s, Buf *out); /* "f32[seq, 4]" */
+
+/* ---- scalar.c: the scalar-operation table ----------------------------------
+ * One row is one scalar operation, shared by the graph's elementwise ops, the loop IR, both
+ * interpreters and the C printer. No operation reassociates or contracts. */
+
+typedef union Value {
+    float f;   /* f32 */
+    int64_t i; /* ints sign-extended; bool 0 or 1 */
+} Value;
+
+/* C precedence levels, loosest first. */
+typedef enum Prec { PREC_SELECT, PREC_OR, PREC_COMPARE, PREC_ADD, PREC_MUL, PREC_UNARY, PREC_CALL } Prec;
+
+/* Columns: id, name, arity, C spelling (infix operator or function; f32 functions take an f),
+ * precedence, result (SAME as operands or BOOL), meaning */
+#define SCALAR_OPS(X)                                                                        \
+    X(ADD, "add", 2, "+", ADD, SAME, "a + b; integers wrap in their own width")              \
+    X(SUB, "sub", 2, "-", ADD, SAME, "a - b; integers wrap")                                 \
+    X(MUL, "mul", 2, "*", MUL, SAME, "a * b; integers wrap")                                 \
+    X(DIV, "div", 2, "/", MUL, SAME, "a / b, floats only")                                   \
+    X(IDIV, "idiv", 2, "/", MUL, SAME, "a / b of non-negative index arithmetic")             \
+    X(MOD, "mod", 2, "%", MUL, SAME, "a % b of non-negative index arithmetic")               \
+    X(LE, "le", 2, "<=", COMPARE, BOOL, "a <= b; false if either is NaN")                    \
+    X(LT, "lt", 2, "<", COMPARE, BOOL, "a < b; false if either is NaN")                      \
+    X(NE, "ne", 2, "!=", COMPARE, BOOL, "a != b; true if either is NaN")                     \
+    X(OR, "or", 2, "||", OR, BOOL, "a or b, on bools")                                       \
+    X(NEG, "neg", 1, "-", UNARY, SAME, "-a: flips the sign bit; integers wrap")              \
+    X(EXP, "exp", 1, "expf", CALL, SAME, "libm's exp")                                       \
+    X(SQRT, "sqrt", 1, "sqrtf", CALL, SAME, "square root, correctly rounded")                \
+    X(RECIPROCAL, "reciprocal", 1, "1.0f /", MUL, SAME, "1 / a")                             \
+    X(SIN, "sin", 1, "sinf", CALL, SAME, "libm's sin")                                       \
+    X(COS, "cos", 1, "cosf", CALL, SAME, "libm's cos")
+
+typedef enum ScalarOp {
+#define X(id, name, arity, c, prec, result, meaning) S_##id,
+    SCALAR_OPS(X)
+#undef X
+    N_SCALAR_OPS
+} ScalarOp;
+
+typedef struct ScalarInfo {
+    const char *name;
+    int arity;
+    const char *c;
+    Prec prec;
+    bool to_bool; /* result is bool, else the operands' dtype */
+    const char *meaning;
+} ScalarInfo;
+
+extern const ScalarInfo scalar_info[N_SCALAR_OPS];
+
+Value scalar_eval(ScalarOp op, Dtype t, Value a, Value b); /* t: the operands' dtype */
+Value scalar_cast(Value a, Dtype from, Dtype to); /* f32 -> int truncates; saturates out of range, NaN is 0 */
+Value value_load(const void *p, Dtype t, int64_t index);
+void value_store(void *p, Dtype t, int64_t index, Value v);
+bool value_same(Value a, Value b, Dtype t); /* same bits, all NaNs alike */
+/* Shortest decimal that reads back to the same value ("1e-06", "4.0", "-inf", "nan", "17", "true"). */
+void value_print(Value v, Dtype t, Buf *out);
+
+#endif

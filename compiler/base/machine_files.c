@@ -1,0 +1,248 @@
+/* machine_files.c - what /proc and /sys say of this machine: caches, NUMA nodes, and how many
+ * threads a process may sensibly use, which is the least of the online CPUs, its affinity mask
+ * and its cgroup CPU quota. Twice the quota is far slower than the quota.
+ *
+ * Files may be absent, hidden by a container or malformed: each such counts as silent. */
+#include "base/base_int.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_FILE = 1 << 22, MAX_CPUS = 1 << 20, MAX_CACHES = 16 };
+
+const char *machine_file(Env *e, const char *root, const char *path)
+{
+    Err err;
+    char *text;
+    size_t len;
+    const char *full = arena_printf(&e->kernel, "%s%s", root, path);
+    if (os_read_file(&e->kernel, full, MAX_FILE, &text, &len, &err)) {
+        return text;
+    }
+    if (err.code == E_NOMEM) {
+        fail_err(e, &err);
+    }
+    return NULL;
+}
+
+/* A decimal number at *s, at most max; false leaves *s. */
+static bool read_number(const char **s, int64_t max, int64_t *out)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(*s, &end, 10);
+    if (end == *s || errno || v < 0 || v > max) {
+        return false;
+    }
+    *s = end;
+    *out = v;
+    return true;
+}
+
+int cpu_list_count(const char *list)
+{
+    int64_t count = 0, first, last;
+    for (const char *s = list;; s++) {
+        if (!read_number(&s, MAX_CPUS, &first)) {
+            return 0;
+        }
+        last = first;
+        if (*s == '-') {
+            s++;
+            if (!read_number(&s, MAX_CPUS, &last) || last < first) {
+                return 0;
+            }
+        }
+        count += last - first + 1;
+        if (*s != ',') {
+            return (*s == 0 || *s == '\n') && count <= MAX_CPUS ? (int)count : 0;
+        }
+    }
+}
+
+static int list_count(Env *e, const char *root, const char *path)
+{
+    const char *list = machine_file(e, root, path);
+    return list ? cpu_list_count(list) : 0;
+}
+
+/* ---- caches ------------------------------------------------------------------- */
+
+/* "48K", "32M" or plain bytes; 0 if it is none of them. */
+static int64_t cache_bytes(const char *text)
+{
+    int64_t n;
+    if (!text || !read_number(&text, INT32_MAX, &n)) {
+        return 0;
+    }
+    return *text == 'K' ? n << 10 : *text == 'M' ? n << 20 : n;
+}
+
+static const char *cache_file(Env *e, const char *root, int index, const char *name)
+{
+    static const char folder[] = "/sys/devices/system/cpu/cpu0/cache";
+    return machine_file(e, root, arena_printf(&e->kernel, "%s/index%d/%s", folder, index, name));
+}
+
+/* Overwrites what CPUID said: under a hypervisor the kernel knows better. */
+void machine_caches(Env *e, const char *root, Machine *m)
+{
+    for (int i = 0; i < MAX_CACHES; i++) {
+        const char *level = cache_file(e, root, i, "level");
+        const char *type = cache_file(e, root, i, "type");
+        int64_t bytes = cache_bytes(cache_file(e, root, i, "size"));
+        if (!level || !type) {
+            return;
+        }
+        int64_t *const out[] = {&m->l1d_bytes, &m->l2_bytes, &m->l3_bytes};
+        unsigned n = (unsigned)(level[0] - '1');
+        if (n < countof(out) && bytes > 0 && type[0] != 'I') { /* not Instruction */
+            *out[n] = bytes;
+        }
+    }
+}
+
+/* ---- the quota ------------------------------------------------------------------ */
+
+static void keep_smaller(double *quota, double cpus)
+{
+    if (cpus > 0 && (*quota == 0 || cpus < *quota)) {
+        *quota = cpus;
+    }
+}
+
+/* v2: "200000 100000" or "max 100000", in microseconds. */
+static void quota_v2(Env *e, const char *root, const char *group, double *quota)
+{
+    const char *s = machine_file(e, root, arena_printf(&e->kernel, "%s/cpu.max", group));
+    int64_t allowed, period;
+    if (s && read_number(&s, INT64_MAX, &allowed) && read_number(&s, INT64_MAX, &period) &&
+        period > 0) {
+        keep_smaller(quota, (double)allowed / (double)period);
+    }
+}
+
+/* v1: two files; a quota of -1 is none. */
+static void quota_v1(Env *e, const char *root, const char *group, double *quota)
+{
+    const char *q = machine_file(e, root, arena_printf(&e->kernel, "%s/cpu.cfs_quota_us", group));
+    const char *p = machine_file(e, root, arena_printf(&e->kernel, "%s/cpu.cfs_period_us", group));
+    int64_t allowed, period;
+    if (q && p && read_number(&q, INT64_MAX, &allowed) && read_number(&p, INT64_MAX, &period) &&
+        period > 0) {
+        keep_smaller(quota, (double)allowed / (double)period);
+    }
+}
+
+typedef void QuotaOf(Env *e, const char *root, const char *group, double *quota);
+
+/* The group and all its parents up to the mount. Inside a container the path may be the host's
+ * and lead nowhere: the walk still ends at the mount, where the container's own limit is. */
+static void walk(Env *e, const char *root, const char *mount, const char *path, QuotaOf *quota_of,
+                 double *quota)
+{
+    char *group = arena_printf(&e->kernel, "%s%s", mount, strstr(path, "/..") ? "" : path);
+    char *top = group + strlen(mount);
+    for (char *end = group + strlen(group); end >= top; end--) {
+        if (*end == '/' || !*end) {
+            *end = 0;
+            quota_of(e, root, group, quota);
+        }
+    }
+}
+
+/* Is word one of the comma-separated list? */
+static bool listed(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *s = list; *s; s += *s == ',') {
+        size_t n = strcspn(s, ",");
+        if (n == len && memcmp(s, word, n) == 0) {
+            return true;
+        }
+        s += n;
+    }
+    return false;
+}
+
+/* One line of /proc/self/cgroup: "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1). */
+static void quota_of_line(Env *e, const char *root, char *line, double *quota)
+{
+    static const char base[] = "/sys/fs/cgroup";
+    char *controllers = strchr(line, ':');
+    char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+    if (!path) {
+        return;
+    }
+    *controllers++ = *path++ = 0;
+    if (!*controllers) {
+        walk(e, root, base, path, quota_v2, quota);
+        walk(e, root, "/sys/fs/cgroup/unified", path, quota_v2, quota);
+    } else if (listed(controllers, "cpu")) {
+        walk(e, root, "/sys/fs/cgroup/cpu", path, quota_v1, quota);
+        walk(e, root, arena_printf(&e->kernel, "%s/%s", base, controllers), path, quota_v1, quota);
+    }
+}
+
+static double cpu_quota(Env *e, const char *root)
+{
+    double quota = 0;
+    const char *groups = machine_file(e, root, "/proc/self/cgroup");
+    for (char *line = groups ? arena_str(&e->kernel, groups) : NULL, *next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next) {
+            *next++ = 0;
+        }
+        quota_of_line(e, root, line, &quota);
+    }
+    return quota;
+}
+
+/* ---- threads -------------------------------------------------------------------- */
+
+/* The kernel refuses a mask narrower than its own, so the mask grows until it fits. */
+static int affinity_count(Env *e)
+{
+    for (size_t cpus = 1024; cpus <= MAX_CPUS; cpus *= 2) {
+        size_t bytes = CPU_ALLOC_SIZE(cpus);
+        cpu_set_t *mask = arena_alloc(&e->kernel, bytes);
+        if (sched_getaffinity(0, bytes, mask) == 0) {
+            return CPU_COUNT_S(bytes, mask);
+        }
+    }
+    return 0;
+}
+
+static void bound(Machine *m, double n, const char *by)
+{
+    int threads = n < 1 ? 1 : n < INT_MAX ? (int)n : INT_MAX;
+    if (!m->bound_by || threads < m->n_threads) {
+        m->n_threads = threads;
+        m->bound_by = by;
+    }
+}
+
+void machine_threads(Env *e, const char *root, Machine *m)
+{
+    m->n_online = list_count(e, root, "/sys/devices/system/cpu/online");
+    if (m->n_online == 0) {
+        m->n_online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    }
+    m->n_affinity = affinity_count(e);
+    m->cpu_quota = cpu_quota(e, root);
+    bound(m, m->n_online, "online");
+    if (m->n_affinity > 0) {
+        bound(m, m->n_affinity, "affinity");
+    }
+    if (m->cpu_quota > 0) {
+        bound(m, m->cpu_quota, "quota");
+    }
+    m->n_nodes = list_count(e, root, "/sys/devices/system/node/online");
+    if (m->n_nodes == 0) {
+        m->n_nodes = 1;
+    }
+}

@@ -1,0 +1,75 @@
+/* cli.h - what the commands of nanocompile share. One file a command; main.c holds their table. */
+#ifndef NC_CLI_H
+#define NC_CLI_H
+
+#include <argp.h>
+
+#include "compile.h"
+#include "model/model.h"
+#include "run/run.h"
+
+/* ---- main.c: the commands. argv[0] is "nanocompile COMMAND". Each returns the exit status. ------- */
+int cmd_dump(int argc, char **argv);
+int cmd_eval(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+
+/* Runs body in an Env of its own; a failure is printed as one sentence. Returns 0, 1, or 130 after
+ * Ctrl-C. */
+int cli_run(void (*body)(Env *e, void *arg), void *arg);
+void cli_flush(Buf *out); /* to stdout, at once; dies when it cannot be written */
+
+/* ---- source.c: the model argument and the options that say what is built from it ----------------- */
+typedef enum Format { FORMAT_TEXT, FORMAT_MD, FORMAT_CSV, FORMAT_JSON } Format;
+
+typedef struct Setting { /* a symbol's value: --seq 1, --past 17, --set NAME=N */
+    const char *name;
+    int64_t value;
+} Setting;
+
+typedef struct Source {
+    const char *path;    /* a model folder, a config.json or a .ncg file */
+    int n_layers;        /* -1: as the config says */
+    bool last_only;      /* logits of the last row only */
+    unsigned without;    /* bits of StageBit */
+    unsigned with;       /* switched on again though what they serve is off */
+    Format format;
+    bool time;           /* print time per stage */
+    int n_settings;
+    Setting setting[16];
+} Source;
+
+extern const struct argp source_argp; /* as an argp child; its input is a Source */
+Source source_default(void);
+unsigned source_without(const Source *s); /* without fuse, what only serves it is off too */
+bool source_is_text(const Source *s);     /* a .ncg file, not a model */
+Graph *source_graph(Env *e, const Source *s); /* E_IO, E_SYNTAX ...: names file and cause */
+/* Compiles, and with --time prints the stages to stderr. */
+Program *source_compile(Env *e, const Source *s, const Graph *g, Compile *c);
+/* Values by symbol id: the settings, and 1 (seq) or 0 (past) or 2 (others) where nothing was said. */
+void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z);
+
+/* ---- table.c: listings in four formats ------------------------------------------------------------ */
+typedef struct Table {
+    Arena *arena;
+    const char *name;          /* of the JSON array */
+    int n_columns;
+    const char *column[16];    /* a heading that starts with '#' is a number: right-aligned, bare in JSON */
+    Vec(const char *) cell;    /* row after row */
+} Table;
+
+void table_init(Table *t, Arena *a, const char *name, int n_columns, const char *const *columns);
+void table_cell(Table *t, const char *fmt, ...) PRINTF(2, 3);
+void table_print(const Table *t, Format format, Buf *out);
+
+/* ---- arguments.c: seeded or given tensors for a graph's inputs and weights ------------------------- */
+typedef struct Given { /* --input NAME=FILE.npy */
+    const char *name, *path;
+} Given;
+
+/* Fills args for g at sizes z. Weights come from the model folder's files where it has some, else from the
+ * seed: N(0, 1) scaled so that activations stay finite. Inputs are N(0, 1); integers that index a table stay
+ * in its range. */
+void arguments_make(Env *e, const Source *s, const Graph *g, const Sizes *z, uint64_t seed, const Given *given,
+                    int n_given, Args *args);
+
+#endif

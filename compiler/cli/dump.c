@@ -1,0 +1,388 @@
+/* dump.c - `nanocompile dump WHAT MODEL`: the compiler's stages, one row of the table each. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+typedef struct Dump {
+    Env *e;
+    const Source *source;
+    const char *kernel; /* only this one: a number, a kind, or the beginning of a hash; NULL: all */
+    const Graph *g;     /* as built */
+    Compile c;
+    Program *p;
+    Sizes sizes;
+    Buf out;
+} Dump;
+
+/* ---- graphs ---- */
+
+static void dump_graph(Dump *d)
+{
+    if (d->source->format == FORMAT_JSON) {
+        graph_json(d->c.graph, &d->out);
+    } else {
+        graph_listing(d->c.graph, &d->out);
+    }
+}
+
+static void dump_ncg(Dump *d)
+{
+    ncg_print(d->c.graph, &d->out);
+}
+
+/* ---- kernels ---- */
+
+typedef struct Sums { /* one kernel's calls together */
+    int calls;
+    Dim read_bytes, write_bytes;
+} Sums;
+
+static Sums sums_of(Dump *d, int kernel)
+{
+    Sums s = {0, dim_int(0), dim_int(0)};
+    for (int i = 0; i < d->p->call.n; i++) {
+        const Call *c = &d->p->call.at[i];
+        if (c->kernel == kernel) {
+            s.calls++;
+            s.read_bytes = dim_add(d->e, s.read_bytes, c->read_bytes);
+            s.write_bytes = dim_add(d->e, s.write_bytes, c->write_bytes);
+        }
+    }
+    return s;
+}
+
+static bool wanted(const Dump *d, int i)
+{
+    const Kernel *k = d->p->kernel.at[i];
+    char hex[33], number[16];
+    if (!d->kernel) {
+        return true;
+    }
+    hash_hex(k->hash, hex);
+    snprintf(number, sizeof number, "%d", i);
+    bool hash = strlen(d->kernel) >= 6 && !strncmp(hex, d->kernel, strlen(d->kernel));
+    return !strcmp(d->kernel, number) || !strcmp(d->kernel, k->kind) || !strcmp(d->kernel, k->symbol) || hash;
+}
+
+static void need_some_kernel(Dump *d)
+{
+    for (int i = 0; i < d->p->kernel.n; i++) {
+        if (wanted(d, i)) {
+            return;
+        }
+    }
+    fail(d->e, E_INPUT, "%s: no kernel has the number, kind or hash '%s'; `dump kernels` lists them.",
+         d->source->path, d->kernel);
+}
+
+static void dump_kernels(Dump *d)
+{
+    static const char *const columns[] = {"#kernel", "kind", "#calls", "#operands", "hash", "read bytes",
+                                          "written bytes"};
+    Table t;
+    table_init(&t, &d->e->kernel, "kernels", countof(columns), columns);
+    need_some_kernel(d);
+    for (int i = 0; i < d->p->kernel.n; i++) {
+        const Kernel *k = d->p->kernel.at[i];
+        Sums s = sums_of(d, i);
+        char hex[33];
+        hash_hex(k->hash, hex);
+        if (wanted(d, i)) {
+            table_cell(&t, "%d", i);
+            table_cell(&t, "%s", k->kind);
+            table_cell(&t, "%d", s.calls);
+            table_cell(&t, "%d", k->operand.n);
+            table_cell(&t, "%.12s", hex);
+            table_cell(&t, "%s", dim_text(d->e, s.read_bytes));
+            table_cell(&t, "%s", dim_text(d->e, s.write_bytes));
+        }
+    }
+    table_print(&t, d->source->format, &d->out);
+    if (d->source->format == FORMAT_TEXT) {
+        buf_printf(&d->out, "%d calls of %d distinct kernels.\n", d->p->call.n, d->p->kernel.n);
+    }
+}
+
+/* Text of each kernel in turn; as JSON one object a kernel with the text in it. */
+static void dump_texts(Dump *d, const char *field, void (*print)(Dump *d, const Kernel *k, Buf *out))
+{
+    bool json = d->source->format == FORMAT_JSON, first = true;
+    need_some_kernel(d);
+    buf_str(&d->out, json ? "{\"kernels\": [" : "");
+    for (int i = 0; i < d->p->kernel.n; i++) {
+        const Kernel *k = d->p->kernel.at[i];
+        if (!wanted(d, i)) {
+            continue;
+        }
+        if (json) {
+            Buf text;
+            buf_init(&text, &d->e->kernel);
+            print(d, k, &text);
+            buf_printf(&d->out, "%s\n  {\"kernel\": %d, \"kind\": \"%s\", \"symbol\": \"%s\", \"%s\": ",
+                       first ? "" : ",", i, k->kind, k->symbol, field);
+            buf_json(&d->out, text.at, text.len);
+            buf_char(&d->out, '}');
+        } else {
+            buf_str(&d->out, first ? "" : "\n");
+            print(d, k, &d->out);
+        }
+        first = false;
+    }
+    buf_str(&d->out, json ? "\n]}\n" : "");
+}
+
+static void print_loops(Dump *d, const Kernel *k, Buf *out)
+{
+    nest_print(d->e, k, out);
+}
+
+static void print_key(Dump *d, const Kernel *k, Buf *out)
+{
+    (void)d;
+    buf_str(out, k->text);
+}
+
+static void print_c(Dump *d, const Kernel *k, Buf *out)
+{
+    compile_kernel(&d->c, k, out);
+}
+
+static void dump_loops(Dump *d)
+{
+    dump_texts(d, "loops", print_loops);
+}
+
+static void dump_keys(Dump *d)
+{
+    dump_texts(d, "key", print_key);
+}
+
+static void dump_c(Dump *d)
+{
+    dump_texts(d, "c", print_c);
+}
+
+/* ---- memory and traffic ---- */
+
+static const char *const buffer_kinds[] = {[BUF_INPUT] = "input", [BUF_WEIGHT] = "weight",
+                                           [BUF_CONST] = "const", [BUF_TEMP] = "temporary",
+                                           [BUF_OUTPUT] = "output"};
+
+static void dump_plan(Dump *d)
+{
+    static const char *const columns[] = {"#buffer", "kind", "type", "#bytes", "#offset", "#first call",
+                                          "#last call"};
+    Table t;
+    Plan plan;
+    table_init(&t, &d->e->kernel, "plan", countof(columns), columns);
+    plan_init(&plan, d->p, &d->e->kernel);
+    plan_update(&plan, d->p, d->sizes.value);
+    for (int i = 0; i < d->p->buffer.n; i++) {
+        const Buffer *b = &d->p->buffer.at[i];
+        if (b->kind != BUF_TEMP) {
+            continue;
+        }
+        Buf type;
+        buf_init(&type, &d->e->kernel);
+        type_print(d->e, b->dtype, &b->shape, &type);
+        table_cell(&t, "%d", i);
+        table_cell(&t, "%s", buffer_kinds[b->kind]);
+        table_cell(&t, "%s", type.at);
+        table_cell(&t, "%lld", (long long)plan.bytes[i]);
+        table_cell(&t, "%lld", (long long)plan.offset[i]);
+        table_cell(&t, "%d", b->first);
+        table_cell(&t, "%d", b->last);
+    }
+    table_print(&t, d->source->format, &d->out);
+    if (d->source->format == FORMAT_TEXT) {
+        buf_printf(&d->out, "Arena %lld bytes with reuse, %lld without.\n", (long long)plan.arena_bytes,
+                   (long long)plan.total_bytes);
+    }
+}
+
+static long long value_at(Dump *d, Dim poly)
+{
+    Err err;
+    int64_t v;
+    if (!dim_eval(d->e, poly, &d->sizes, &v, &err)) {
+        fail_err(d->e, &err);
+    }
+    return v;
+}
+
+static void traffic_row(Dump *d, Table *t, const char *what, int calls, Dim read, Dim written)
+{
+    Dim sum = dim_add(d->e, read, written);
+    table_cell(t, "%s", what);
+    table_cell(t, "%d", calls);
+    table_cell(t, "%lld", value_at(d, read));
+    table_cell(t, "%lld", value_at(d, written));
+    table_cell(t, "%lld", value_at(d, sum));
+    table_cell(t, "%s", dim_text(d->e, sum));
+}
+
+static void dump_traffic(Dump *d)
+{
+    static const char *const columns[] = {"kernels", "#calls", "#read", "#written", "#bytes", "polynomial"};
+    Table t;
+    Map seen;
+    Dim read, written;
+    table_init(&t, &d->e->kernel, "traffic", countof(columns), columns);
+    map_init(&seen, &d->e->kernel);
+    for (int i = 0; i < d->p->kernel.n; i++) {
+        const char *kind = d->p->kernel.at[i]->kind;
+        Sums all = {0, dim_int(0), dim_int(0)};
+        for (int k = i; k < d->p->kernel.n && !map_get(&seen, hash_str(kind)); k++) {
+            Sums s = strcmp(d->p->kernel.at[k]->kind, kind) ? (Sums){0, dim_int(0), dim_int(0)} : sums_of(d, k);
+            all.calls += s.calls;
+            all.read_bytes = dim_add(d->e, all.read_bytes, s.read_bytes);
+            all.write_bytes = dim_add(d->e, all.write_bytes, s.write_bytes);
+        }
+        if (all.calls) {
+            traffic_row(d, &t, kind, all.calls, all.read_bytes, all.write_bytes);
+        }
+        map_put(&seen, hash_str(kind), d);
+    }
+    program_bytes(d->e, d->p, &read, &written);
+    traffic_row(d, &t, "all", d->p->call.n, read, written);
+    table_print(&t, d->source->format, &d->out);
+    if (d->source->format == FORMAT_TEXT) {
+        Dim flops = program_flops(d->e, d->p);
+        buf_printf(&d->out, "Float operations: %lld = %s\n", value_at(d, flops), dim_text(d->e, flops));
+    }
+}
+
+/* ---- stages ---- */
+
+static void dump_stages(Dump *d)
+{
+    static const char *const columns[] = {"stage", "#nodes", "#calls", "#kernels", "#ms"};
+    Table t;
+    table_init(&t, &d->e->kernel, "stages", d->source->time ? 5 : 4, columns);
+    for (int i = -1; i < d->c.times.n; i++) {
+        const StageTime *s = i < 0 ? &(StageTime){.name = "build", .nodes = d->g->nodes.n} : &d->c.times.at[i];
+        table_cell(&t, "%s", s->name);
+        table_cell(&t, "%d", s->nodes);
+        table_cell(&t, s->calls ? "%d" : "", s->calls);
+        table_cell(&t, s->calls ? "%d" : "", s->kernels);
+        if (d->source->time) {
+            table_cell(&t, i < 0 ? "" : "%.3f", (double)s->ns / 1e6);
+        }
+    }
+    table_print(&t, d->source->format, &d->out);
+}
+
+static void dump_ops(Dump *d)
+{
+    ops_table(&d->out);
+}
+
+/* ---- the command ---- */
+
+typedef struct Row {
+    const char *name;
+    void (*dump)(Dump *d);
+    bool needs_model, needs_sizes;
+    const char *doc;
+} Row;
+
+static const Row rows[] = {
+    {"graph", dump_graph, true, false, "the nodes after the graph stages, one a line"},
+    {"ncg", dump_ncg, true, false, "the same as text that can be read back"},
+    {"stages", dump_stages, true, false, "what each stage left: nodes, calls, kernels"},
+    {"kernels", dump_kernels, true, false, "the distinct kernels: kind, calls, bytes moved"},
+    {"keys", dump_keys, true, false, "each kernel's canonical text, which is its key"},
+    {"loops", dump_loops, true, false, "each kernel's loop nest"},
+    {"c", dump_c, true, false, "each kernel's C"},
+    {"plan", dump_plan, true, true, "the arena: where each temporary lives, and when"},
+    {"traffic", dump_traffic, true, true, "bytes moved, exactly, as polynomials and at the given sizes"},
+    {"ops", dump_ops, false, false, "the primitives, as a markdown table"},
+};
+
+typedef struct Options {
+    Source source;
+    const char *kernel;
+    const Row *row;
+} Options;
+
+static void dump_body(Env *e, void *arg)
+{
+    const Options *o = arg;
+    Dump d = {.e = e, .source = &o->source, .kernel = o->kernel};
+    buf_init(&d.out, &e->model);
+    if (o->row->needs_model) {
+        d.g = source_graph(e, &o->source);
+        d.p = source_compile(e, &o->source, d.g, &d.c);
+    }
+    if (o->row->needs_sizes) {
+        source_sizes(e, &o->source, d.g, &d.sizes);
+    }
+    o->row->dump(&d);
+    cli_flush(&d.out);
+}
+
+static const struct argp_option options[] = {
+    {"kernel", 'k', "K", 0, "only this kernel: its number, kind, or the beginning of its hash", 0},
+    {0},
+};
+
+static const Row *find_row(const char *name)
+{
+    for (size_t i = 0; i < countof(rows); i++) {
+        if (!strcmp(rows[i].name, name)) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    Options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->source; return 0;
+    case 'k': o->kernel = arg; return 0;
+    case ARGP_KEY_ARG:
+        if (!o->row && !(o->row = find_row(arg))) {
+            argp_error(state, "there is no '%s' to dump", arg);
+        } else if (state->arg_num == 1) {
+            o->source.path = arg;
+        }
+        return state->arg_num > 1 ? ARGP_ERR_UNKNOWN : 0;
+    case ARGP_KEY_END:
+        if (!o->row) {
+            argp_error(state, "say what to dump");
+        } else if (o->row->needs_model && !o->source.path) {
+            argp_error(state, "say of which model: a folder, a config.json or a .ncg file");
+        }
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static char *list_rows(int key, const char *text, void *input)
+{
+    (void)input;
+    if (key != ARGP_KEY_HELP_POST_DOC) {
+        return (char *)text;
+    }
+    char *all = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&all, &len);
+    fputs("WHAT is one of\n", f);
+    for (size_t i = 0; i < countof(rows); i++) {
+        fprintf(f, "  %-9s %s\n", rows[i].name, rows[i].doc);
+    }
+    fclose(f);
+    return all;
+}
+
+int cmd_dump(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&source_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {options,  parse,     "WHAT [MODEL]", "Shows a model at some stage of the compiler.\v",
+                                     children, list_rows, NULL};
+    Options o = {.source = source_default()};
+    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    return cli_run(dump_body, &o);
+}

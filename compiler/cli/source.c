@@ -1,0 +1,202 @@
+/* source.c - the model argument: a folder, a config.json or a .ncg file, and the options that say what
+ * is built from it. Shared by every command that compiles. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+#define MAX_NCG_BYTES (64u << 20)
+
+enum { KEY_LAYERS = 256, KEY_LOGITS, KEY_WITHOUT, KEY_WITH, KEY_SEQ, KEY_PAST, KEY_SET, KEY_FORMAT, KEY_TIME };
+
+static const struct argp_option options[] = {
+    {"layers", KEY_LAYERS, "N", 0, "build only the first N blocks of the model", 1},
+    {"logits", KEY_LOGITS, "last|all", 0, "rows of logits (default: last)", 1},
+    {"without", KEY_WITHOUT, "STAGE,...", 0, "leave stages out: cse, fold, fuse. Without fuse, cse and fold are left out too", 1},
+    {"with", KEY_WITH, "STAGE,...", 0, "keep cse or fold although fuse is left out", 1},
+    {"seq", KEY_SEQ, "N", 0, "value of the symbol seq (default: 1)", 2},
+    {"past", KEY_PAST, "N", 0, "value of the symbol past (default: 0)", 2},
+    {"set", KEY_SET, "NAME=N", 0, "value of any symbol (default: 2)", 2},
+    {"format", KEY_FORMAT, "text|md|csv|json", 0, "of listings (default: text)", 3},
+    {"time", KEY_TIME, NULL, 0, "print time per stage to stderr", 3},
+    {0},
+};
+
+static const char *const stage_names[N_STAGES] = {
+#define X(id, name, meaning) name,
+    STAGES(X)
+#undef X
+};
+
+static unsigned parse_stages(struct argp_state *state, const char *list)
+{
+    unsigned bits = 0;
+    while (*list) {
+        size_t len = strcspn(list, ",");
+        int found = -1;
+        for (int i = 0; i < N_STAGES; i++) {
+            bool same = strlen(stage_names[i]) == len && !strncmp(list, stage_names[i], len);
+            found = same ? i : found;
+        }
+        if (found < 0) {
+            argp_error(state, "there is no stage '%.*s': cse, fold and fuse can be left out", (int)len, list);
+            return bits;
+        }
+        bits |= 1u << found;
+        list += len + (list[len] == ',');
+    }
+    return bits;
+}
+
+static int64_t parse_size(struct argp_state *state, const char *name, const char *text)
+{
+    char *end;
+    long long v = strtoll(text, &end, 10);
+    if (*end || end == text || v < 0 || v > INT32_MAX) {
+        argp_error(state, "%s takes a whole number from 0 to %d, not '%s'", name, INT32_MAX, text);
+    }
+    return v;
+}
+
+static void set_symbol(struct argp_state *state, Source *s, const char *name, const char *value)
+{
+    if (s->n_settings == (int)countof(s->setting)) {
+        argp_error(state, "at most %zu symbols can be set", countof(s->setting));
+        return;
+    }
+    s->setting[s->n_settings++] = (Setting){name, parse_size(state, name, value)};
+}
+
+static void set_named(struct argp_state *state, Source *s, char *text)
+{
+    char *equals = strchr(text, '=');
+    if (!equals) {
+        argp_error(state, "--set takes NAME=N, not '%s'", text);
+        return;
+    }
+    *equals = '\0';
+    set_symbol(state, s, text, equals + 1);
+}
+
+static int parse_choice(struct argp_state *state, const char *what, const char *text, int n,
+                        const char *const *choices)
+{
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(text, choices[i])) {
+            return i;
+        }
+    }
+    argp_error(state, "%s cannot be '%s'", what, text);
+    return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    static const char *const formats[] = {"text", "md", "csv", "json"};
+    static const char *const rows[] = {"all", "last"};
+    Source *s = state->input;
+    switch (key) {
+    case KEY_LAYERS: s->n_layers = (int)parse_size(state, "--layers", arg); return 0;
+    case KEY_LOGITS: s->last_only = parse_choice(state, "--logits", arg, 2, rows); return 0;
+    case KEY_WITHOUT: s->without |= parse_stages(state, arg); return 0;
+    case KEY_WITH: s->with |= parse_stages(state, arg); return 0;
+    case KEY_SEQ: set_symbol(state, s, "seq", arg); return 0;
+    case KEY_PAST: set_symbol(state, s, "past", arg); return 0;
+    case KEY_SET: set_named(state, s, arg); return 0;
+    case KEY_FORMAT: s->format = (Format)parse_choice(state, "--format", arg, 4, formats); return 0;
+    case KEY_TIME: s->time = true; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp source_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
+
+Source source_default(void)
+{
+    return (Source){.n_layers = -1, .last_only = true};
+}
+
+unsigned source_without(const Source *s)
+{
+    unsigned serving = s->without & (1u << STAGE_FUSE) ? 1u << STAGE_CSE | 1u << STAGE_FOLD : 0;
+    return (s->without | serving) & ~s->with;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+bool source_is_text(const Source *s)
+{
+    struct stat st;
+    bool folder = !os.stat(s->path, &st) && S_ISDIR(st.st_mode);
+    return !folder && !ends_with(s->path, ".json");
+}
+
+Graph *source_graph(Env *e, const Source *s)
+{
+    if (source_is_text(s)) {
+        char *text;
+        size_t len;
+        Err err;
+        if (!os_read_file(&e->model, s->path, MAX_NCG_BYTES, &text, &len, &err)) {
+            fail_err(e, &err);
+        }
+        return ncg_parse(e, text, len, s->path);
+    }
+    Config c = config_read(e, s->path);
+    if (s->n_layers > c.n_layers) {
+        fail(e, E_INPUT, "%s: --layers %d asks for more blocks than the model's %lld.", s->path, s->n_layers,
+             (long long)c.n_layers);
+    }
+    return qwen2_build(e, &c, s->n_layers, s->last_only);
+}
+
+static void print_times(const Compile *c)
+{
+    uint64_t total_ns = 0;
+    for (int i = 0; i < c->times.n; i++) {
+        const StageTime *t = &c->times.at[i];
+        fprintf(stderr, "%-16s %8.3f ms\n", t->name, (double)t->ns / 1e6);
+        total_ns += t->ns;
+    }
+    fprintf(stderr, "%-16s %8.3f ms\n", "in all", (double)total_ns / 1e6);
+}
+
+Program *source_compile(Env *e, const Source *s, const Graph *g, Compile *c)
+{
+    *c = (Compile){.env = e, .without = source_without(s), .now_ns = os_now_ns};
+    Program *p = compile_model(c, g);
+    if (s->time) {
+        print_times(c);
+    }
+    return p;
+}
+
+static int64_t default_size(const char *symbol)
+{
+    return !strcmp(symbol, "seq") ? 1 : !strcmp(symbol, "past") ? 0 : 2;
+}
+
+void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z)
+{
+    *z = (Sizes){0};
+    for (int i = 0; i < g->symbols.n; i++) {
+        Sym sym = g->symbols.at[i];
+        z->bound[sym] = true;
+        z->value[sym] = default_size(e->symbol[sym]);
+    }
+    for (int i = 0; i < s->n_settings; i++) {
+        Sym sym = sym_intern(e, s->setting[i].name, strlen(s->setting[i].name));
+        if (!z->bound[sym]) {
+            fail(e, E_INPUT, "%s: the graph has no symbol '%s' to set.", s->path, s->setting[i].name);
+        }
+        z->value[sym] = s->setting[i].value;
+    }
+    Err err;
+    if (!graph_check_sizes(g, z, &err)) {
+        fail_err(e, &err);
+    }
+}

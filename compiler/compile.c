@@ -1,0 +1,63 @@
+/* compile.c - the table of contents: everything that happens between a graph and C, in order.
+ *
+ *     graph stages   cse  fold  cse          each can be left out, checked, watched and timed
+ *     lowering       fuse, or one kernel for every node
+ *     per kernel     C text                  compile_kernel: the one door for builds and tuner alike
+ *
+ * The core does no I/O, opens no database and reads no clock of its own. */
+#include "compile.h"
+
+typedef struct Stage {
+    const char *name;
+    Graph *(*run)(const Graph *g);
+    StageBit bit;
+} Stage;
+
+static const Stage stages[] = {
+    {"cse", graph_cse, STAGE_CSE},
+    {"fold", graph_fold, STAGE_FOLD},
+    {"cse again", graph_cse, STAGE_CSE},
+};
+
+static uint64_t now(const Compile *c)
+{
+    return c->now_ns ? c->now_ns() : 0;
+}
+
+static void note(Compile *c, const char *name, uint64_t start_ns, const Graph *g, const Program *p)
+{
+    *vec_push(&c->env->model, &c->times) = (StageTime){.name = name,
+                                                       .ns = now(c) - start_ns,
+                                                       .nodes = g->nodes.n,
+                                                       .kernels = p ? p->kernel.n : 0,
+                                                       .calls = p ? p->call.n : 0};
+    if (c->after) {
+        c->after(c->after_ctx, name, g, p);
+    }
+}
+
+static bool without(const Compile *c, StageBit bit)
+{
+    return c->without & (1u << bit);
+}
+
+Program *compile_model(Compile *c, const Graph *g)
+{
+    for (size_t i = 0; i < countof(stages); i++) {
+        if (!without(c, stages[i].bit)) {
+            uint64_t start_ns = now(c);
+            g = stages[i].run(g);
+            note(c, stages[i].name, start_ns, g, NULL);
+        }
+    }
+    uint64_t start_ns = now(c);
+    c->graph = g;
+    Program *p = without(c, STAGE_FUSE) ? lower_unfused(g) : lower_fused(g);
+    note(c, without(c, STAGE_FUSE) ? "lower" : "fuse and lower", start_ns, g, p);
+    return p;
+}
+
+void compile_kernel(Compile *c, const Kernel *k, Buf *out)
+{
+    emit_kernel(c->env, k, out);
+}

@@ -1,0 +1,45 @@
+/* compile.h - the public door of the compiler: from a graph to verified, loadable C. */
+#ifndef NC_COMPILE_H
+#define NC_COMPILE_H
+
+#include "base/base.h"
+#include "emit/emit.h"
+#include "graph/graph.h"
+#include "loop/loop.h"
+#include "lower/lower.h"
+
+/* Columns: id, name, what switching it off means */
+#define STAGES(X)                                                                      \
+    X(CSE, "cse", "common subexpressions stay")                                        \
+    X(FOLD, "fold", "constant expressions are computed at run time")                   \
+    X(FUSE, "fuse", "one kernel for every node")
+
+typedef enum StageBit {
+#define X(id, name, meaning) STAGE_##id,
+    STAGES(X)
+#undef X
+    N_STAGES
+} StageBit;
+
+typedef struct StageTime {
+    const char *name;
+    uint64_t ns;
+    int nodes, kernels, calls; /* after the stage; 0 where it does not apply */
+} StageTime;
+
+typedef struct Compile {
+    Env *env;
+    unsigned without;                /* bits of StageBit */
+    bool check;                      /* validate after every stage */
+    uint64_t (*now_ns)(void);        /* NULL: no times are taken; the core reads no clock itself */
+    void (*after)(void *ctx, const char *stage, const Graph *g, const Program *p); /* dumps; may be NULL */
+    void *after_ctx;
+    Vec(StageTime) times;
+    const Graph *graph;              /* the graph that was lowered: what the program's node numbers mean */
+} Compile;
+
+Program *compile_model(Compile *c, const Graph *g);
+/* Steps from kernel to C text: the one function that the tuner and every build use. */
+void compile_kernel(Compile *c, const Kernel *k, Buf *out);
+
+#endif

@@ -1,0 +1,213 @@
+/* loop.h - the loop IR: scalar expressions, the Nest, the Kernel, and the Program of calls a model
+ * becomes; their text, their second interpreter, their counts and the arena plan. Knows no graph
+ * and no kernel class. spec: loop-ir.md; DESIGN: Nest. */
+#ifndef NC_LOOP_H
+#define NC_LOOP_H
+
+#include "base/base.h"
+
+/* ---- expr.c: scalar expressions, immutable, made by constructors that fold integers only ------
+ * Float operands are never folded: every float operation written is performed, in order. */
+
+typedef enum ExprKind { X_CONST, X_AXIS, X_SYM, X_VAR, X_LOAD, X_OP, X_SELECT, X_CAST } ExprKind;
+
+typedef struct Expr Expr;
+struct Expr {
+    ExprKind kind;
+    Dtype dtype;       /* of the result; indices, axes and symbols are i64 */
+    ScalarOp op;       /* X_OP */
+    int id;            /* X_AXIS: axis; X_SYM: symbol slot; X_VAR: variable; X_LOAD: operand */
+    Value value;       /* X_CONST */
+    const Expr *a, *b, *c; /* X_OP: a [b]; X_LOAD: a = element index; X_SELECT: a ? b : c; X_CAST: a */
+};
+
+const Expr *x_const(Arena *m, Dtype t, Value v);
+const Expr *x_int(Arena *m, int64_t k); /* i64 */
+const Expr *x_axis(Arena *m, int axis);
+const Expr *x_sym(Arena *m, int slot);
+const Expr *x_var(Arena *m, int var, Dtype t);
+const Expr *x_load(Arena *m, int operand, Dtype t, const Expr *index);
+const Expr *x_op(Arena *m, ScalarOp op, const Expr *a, const Expr *b); /* b NULL for unary */
+const Expr *x_select(Arena *m, const Expr *cond, const Expr *a, const Expr *b);
+const Expr *x_cast(Arena *m, const Expr *a, Dtype to); /* to bool is (a != 0) */
+bool expr_eq(const Expr *a, const Expr *b);
+bool expr_is_int(const Expr *e, int64_t k); /* the i64 constant k */
+/* Calls visit on x and everything below it, in the order of the text. */
+void expr_visit(const Expr *x, void (*visit)(const Expr *x, void *ctx), void *ctx);
+
+/* ---- nest.c: the Nest --------------------------------------------------------------------------
+ * for outer..: for each phase in order: for its loops..: [acc = init] body; acc = update; then finish.
+ * The naive nest is the nest with no steps: each phase's loops are its space axes, then its reduce
+ * axes. Accumulators start before the outermost reduce loop and are finished after it. Later
+ * schedule steps edit the axis table and the loop lists, never the expressions' meaning. */
+
+typedef enum AxisKind { AXIS_SPACE, AXIS_REDUCE } AxisKind;
+
+typedef struct Axis {
+    const char *name;   /* m n k r h i j ..., unique in the nest */
+    AxisKind kind;
+    const Expr *extent; /* of symbols and constants; a constant 1 gets no loop in C and index 0 */
+} Axis;
+
+typedef struct Var { /* an accumulator or a let, assigned as its phase says */
+    const char *name; /* acc0 acc1 ..., t0 t1 ... */
+    Dtype dtype;
+} Var;
+
+typedef struct Accum {
+    int var;
+    const Expr *init;   /* before the first reduce loop */
+    const Expr *update; /* new value inside the innermost loop; reads var */
+} Accum;
+
+typedef enum StmtKind { STMT_LET, STMT_STORE, STMT_FAIL } StmtKind;
+typedef struct Stmt {
+    StmtKind kind;
+    int var;            /* LET: declares it */
+    const Expr *index;  /* STORE: element of operand 0 */
+    const Expr *value;  /* LET, STORE: the value; FAIL: the condition */
+    int code;           /* FAIL: the kernel's result, not 0 */
+} Stmt;
+
+typedef struct Phase {
+    Vec(int) loops;   /* this phase's own axes, outermost first; kinds say which are reduce axes */
+    Vec(Stmt) body;   /* LETs in the innermost loop, before the updates; only with reduce axes */
+    Vec(Accum) acc;
+    Vec(Stmt) finish; /* after the reduction, once for each point of outer x space */
+} Phase;
+
+typedef struct Nest {
+    Vec(Axis) axis;
+    Vec(Var) var;
+    Vec(int) outer;   /* axes around all phases. A phase without space axes of its own leaves its
+                         variables to the phases after it */
+    Vec(Phase) phase;
+} Nest;
+
+void nest_check(Env *e, const Nest *n, int n_operands, int n_syms); /* bug()s on ill-formed nests: scopes, dtypes, ids */
+bool axis_is_unit(const Nest *n, int axis); /* constant extent 1 */
+bool phase_has(const Nest *n, const Phase *p, AxisKind kind); /* an axis of that kind among its loops */
+/* Calls visit on every expression of the nest in the order of the text; visit may replace it. */
+void nest_exprs(Nest *n, void (*visit)(const Expr **slot, void *ctx), void *ctx);
+
+/* ---- kernel.c: the Kernel: a nest with operands, its text and its key ------------------------ */
+
+typedef struct Operand {
+    const char *name; /* y: the output; a b for a contraction; x0 x1 ... in order of first load */
+    Dtype dtype;
+    bool constant;    /* weight or const: the same at every run */
+    Vec(const Expr *) span; /* elements reached from its pointer: the largest of these */
+} Operand;
+
+typedef struct Kernel {
+    const char *kind;      /* elementwise row matmul matmul+epilogue reduce gather copy, or a primitive's name unfused */
+    Vec(Operand) operand;  /* [0] is the output, the only one written */
+    int n_syms;            /* symbols, numbered by first use in the text; printed s0 s1 ... */
+    Nest nest;
+    const char *text;      /* canonical: kernel_finish writes it. Equal text is the same kernel */
+    Hash hash;             /* of text */
+    char symbol[36];       /* nc_ and 32 hex digits */
+} Kernel;
+
+/* Renumbers symbols by first use (slots[new] = old), checks, writes text, hash and symbol. */
+void kernel_finish(Env *e, Arena *m, Kernel *k, int slots[MAX_SYMBOLS]);
+void kernel_text(Env *e, const Kernel *k, Buf *out); /* what kernel_finish stores */
+/* Reads kernel_text back. Fails with E_SYNTAX "file:line:col: ...". */
+Kernel *kernel_parse(Env *e, const char *text, size_t len, const char *file);
+int64_t kernel_span(const Kernel *k, int operand, const int64_t *syms); /* elements, >= 0 */
+
+/* ---- print.c: the statement tree, as people read it ------------------------------------------- */
+void nest_print(Env *e, const Kernel *k, Buf *out); /* "for m < s0" ... one statement a line */
+/* Infix with the fewest parentheses that keep the tree; style says how leaves are spelt. */
+typedef struct ExprStyle {
+    void (*constant)(Buf *out, Dtype t, Value v, bool typed); /* typed: nothing around gives the type */
+    void (*axis)(Buf *out, const void *ctx, int axis);
+    void (*sym)(Buf *out, const void *ctx, int slot);
+    void (*var)(Buf *out, const void *ctx, int var);
+    void (*load)(Buf *out, const void *ctx, int operand); /* the name; [index] is printed by expr_print */
+    const char *(*cast)(Dtype from, Dtype to); /* a call's opening "f32(", or a prefix "(float)" */
+    bool c; /* C spelling of functions and select, else the text form's */
+} ExprStyle;
+void expr_print(Buf *out, const ExprStyle *style, const void *ctx, const Expr *x);
+void print_f32(Buf *out, float f); /* a finite float as a C literal, exact: 0.0f -0x1.8p+1f */
+
+/* ---- interp.c: the second oracle: runs a nest without a C compiler ----------------------------- */
+/* Same ABI as emitted C, plus element counts: every access is checked. Returns 0 or the FAIL code; an
+ * access out of bounds fails with E_RANGE, naming operand and index. */
+int nest_run(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems, const int64_t *syms);
+
+/* ---- program.c: what a model becomes ----------------------------------------------------------- */
+
+typedef enum BufferKind { BUF_INPUT, BUF_WEIGHT, BUF_CONST, BUF_TEMP, BUF_OUTPUT } BufferKind;
+
+typedef struct Buffer {
+    BufferKind kind;
+    Dtype dtype;
+    Shape shape;
+    Dim count;         /* elements */
+    int index;         /* input, weight, output: position in the graph's list */
+    const char *name;  /* input, weight, output; else NULL */
+    const void *value; /* const: elements */
+    int first, last;   /* TEMP: calls that write it first and read it last (first: never read) */
+} Buffer;
+
+typedef struct Arg {
+    int buffer;
+    Dim offset; /* elements, graph symbols */
+} Arg;
+
+typedef struct Call {
+    int kernel;        /* index in kernels */
+    Vec(Arg) arg;      /* one an operand */
+    Vec(Sym) sym;      /* graph symbol of each kernel symbol slot */
+    Dim read_bytes, write_bytes; /* spec loop-ir 3, graph symbols */
+    int node;          /* graph node this call computes, for messages */
+} Call;
+
+typedef struct Program {
+    const char *name;
+    Vec(Buffer) buffer;
+    Vec(Kernel *) kernel; /* distinct, numbered by first use */
+    Vec(Call) call;
+    Map by_hash;          /* kernel hash -> Kernel */
+} Program;
+
+/* Adds the kernel unless an equal one is there; returns its index. */
+int program_kernel(Env *e, Program *p, Kernel *k);
+void program_lifetimes(Program *p); /* sets Buffer.first and .last from the calls */
+
+/* ---- traffic.c: exact counts as polynomials -------------------------------------------------- */
+Dim program_bytes(Env *e, const Program *p, Dim *read, Dim *written); /* total; read, written may be NULL */
+Dim kernel_flops(Env *e, const Kernel *k); /* float operations of one run, in symbols s0 s1 ... */
+Dim program_flops(Env *e, const Program *p); /* graph symbols */
+
+/* ---- plan.c: the arena: best fit over lifetimes, per binding of sizes. spec: loop-ir 7 ---------- */
+typedef struct PlanSize { /* one distinct size */
+    Dim count;
+    int elem_bytes;
+    int64_t bytes; /* rounded, at the sizes of the last update */
+} PlanSize;
+
+typedef struct PlanBlock {
+    int64_t at, bytes;
+} PlanBlock;
+
+typedef struct Plan {
+    int64_t *offset;      /* bytes, by buffer; -1 where the buffer is not a temporary */
+    int64_t *bytes;       /* rounded size, by buffer; 0 where it is not a temporary */
+    int64_t arena_bytes;  /* with reuse */
+    int64_t total_bytes;  /* without */
+    PlanSize *size;       /* the rest is plan.c's own: distinct sizes */
+    int n_sizes;
+    int *class_of;        /* by buffer: which size; -1: not a temporary */
+    int *born;            /* by call: the temporary it writes first, or -1 */
+    int *dead, *dead_from; /* temporaries by the call that touches them last */
+    PlanBlock *free;      /* by address */
+    int n_free;
+} Plan;
+/* sizes: value by symbol id. Memory for the plan is in m; plan_update reuses it, allocating nothing.
+ * False: the temporaries would need more than 2^63 bytes. */
+void plan_init(Plan *p, const Program *prog, Arena *m);
+bool plan_update(Plan *p, const Program *prog, const int64_t sizes[MAX_SYMBOLS]);
+
+#endif

@@ -1,0 +1,368 @@
+/* print.c - expressions in infix, and the statement tree as people read it.
+ *
+ * expr_print is the one engine behind kernel text, nest_print and emitted C: the style spells the
+ * leaves, the engine knows precedence. It prints the fewest parentheses that keep the tree: the
+ * right operand at an equal level always has them (float arithmetic does not associate), operands
+ * of unary operations are printed at the tightest level, comparisons never chain. Index
+ * multiplication is printed tight, a[m*64 + k], because that is how people write it. */
+#include "loop/loop_int.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct Printer {
+    Buf *out;
+    const ExprStyle *style;
+    const void *ctx;
+} Printer;
+
+static void print(const Printer *p, const Expr *x, Prec least);
+
+/* ---- the engine ---- */
+
+static bool is_negative(const Expr *x)
+{
+    if (dtype_class(x->dtype) == CLASS_FLOAT) {
+        return signbit(x->value.f) && !isnan(x->value.f);
+    }
+    return x->value.i < 0;
+}
+
+/* C computes small integers as int: the result has to be cut back to its own width. */
+static bool wraps(const Printer *p, const Expr *x)
+{
+    return p->style->c && x->dtype == DT_I8;
+}
+
+static bool ends_with(const char *s, char c)
+{
+    return s[strlen(s) - 1] == c;
+}
+
+static Prec level(const Printer *p, const Expr *x)
+{
+    switch (x->kind) {
+    case X_CONST:
+        return is_negative(x) ? PREC_UNARY : PREC_CALL;
+    case X_SELECT:
+        return PREC_SELECT;
+    case X_CAST:
+        return ends_with(p->style->cast(x->a->dtype, x->dtype), '(') ? PREC_CALL : PREC_UNARY;
+    case X_OP:
+        if (wraps(p, x)) {
+            return PREC_UNARY;
+        }
+        return x->op == S_RECIPROCAL && !p->style->c ? PREC_CALL : scalar_info[x->op].prec;
+    default:
+        return PREC_CALL;
+    }
+}
+
+/* An integer literal would be an int in C: where no other operand widens it, it says its type. */
+static void print_typed(const Printer *p, const Expr *x, Prec least)
+{
+    if (x->kind == X_CONST) {
+        p->style->constant(p->out, x->dtype, x->value, true);
+    } else {
+        print(p, x, least);
+    }
+}
+
+static void print_binary(const Printer *p, const Expr *x)
+{
+    const ScalarInfo *info = &scalar_info[x->op];
+    bool tight = x->dtype == DT_I64 && info->prec == PREC_MUL;
+    Prec left = info->prec == PREC_COMPARE ? info->prec + 1 : info->prec;
+    print(p, x->a, left);
+    buf_printf(p->out, tight ? "%s" : " %s ", info->c);
+    print(p, x->b, info->prec + 1);
+}
+
+static void print_call(const Printer *p, const char *name, const Expr *x)
+{
+    buf_printf(p->out, "%s(", name);
+    print(p, x, PREC_SELECT);
+    buf_char(p->out, ')');
+}
+
+static void print_unary(const Printer *p, const Expr *x)
+{
+    const ScalarInfo *info = &scalar_info[x->op];
+    if (x->op == S_NEG) {
+        buf_char(p->out, '-');
+        bool constant = x->a->kind == X_CONST; /* -(1): a negation, not the constant -1 */
+        buf_str(p->out, constant ? "(" : "");
+        print_typed(p, x->a, PREC_CALL);
+        buf_str(p->out, constant ? ")" : "");
+    } else if (!p->style->c) {
+        print_call(p, info->name, x->a);
+    } else if (x->op == S_RECIPROCAL) {
+        buf_printf(p->out, "%s ", info->c);
+        print(p, x->a, PREC_UNARY);
+    } else {
+        print_call(p, info->c, x->a);
+    }
+}
+
+static void print_op(const Printer *p, const Expr *x)
+{
+    if (wraps(p, x)) {
+        buf_printf(p->out, "(%s)(", dtype_ctype(x->dtype));
+    }
+    if (x->b) {
+        print_binary(p, x);
+    } else {
+        print_unary(p, x);
+    }
+    if (wraps(p, x)) {
+        buf_char(p->out, ')');
+    }
+}
+
+static void print_select(const Printer *p, const Expr *x)
+{
+    print(p, x->a, PREC_OR);
+    buf_str(p->out, " ? ");
+    print_typed(p, x->b, PREC_OR);
+    buf_str(p->out, " : ");
+    print_typed(p, x->c, PREC_SELECT);
+}
+
+static void print_cast(const Printer *p, const Expr *x)
+{
+    const char *opening = p->style->cast(x->a->dtype, x->dtype);
+    buf_str(p->out, opening);
+    if (ends_with(opening, '(')) {
+        print(p, x->a, PREC_SELECT);
+        buf_char(p->out, ')');
+    } else {
+        print(p, x->a, PREC_CALL);
+    }
+}
+
+static void print_load(const Printer *p, const Expr *x)
+{
+    p->style->load(p->out, p->ctx, x->id);
+    buf_char(p->out, '[');
+    print(p, x->a, PREC_SELECT);
+    buf_char(p->out, ']');
+}
+
+static void print_bare(const Printer *p, const Expr *x)
+{
+    switch (x->kind) {
+    case X_CONST:
+        p->style->constant(p->out, x->dtype, x->value, false);
+        break;
+    case X_AXIS:
+        p->style->axis(p->out, p->ctx, x->id);
+        break;
+    case X_SYM:
+        p->style->sym(p->out, p->ctx, x->id);
+        break;
+    case X_VAR:
+        p->style->var(p->out, p->ctx, x->id);
+        break;
+    case X_LOAD:
+        print_load(p, x);
+        break;
+    case X_OP:
+        print_op(p, x);
+        break;
+    case X_SELECT:
+        print_select(p, x);
+        break;
+    case X_CAST:
+        print_cast(p, x);
+        break;
+    }
+}
+
+static void print(const Printer *p, const Expr *x, Prec least)
+{
+    bool parens = level(p, x) < least;
+    buf_str(p->out, parens ? "(" : "");
+    print_bare(p, x);
+    buf_str(p->out, parens ? ")" : "");
+}
+
+void expr_print(Buf *out, const ExprStyle *style, const void *ctx, const Expr *x)
+{
+    print(&(Printer){out, style, ctx}, x, PREC_SELECT);
+}
+
+/* ---- the text style ---- */
+
+/* Hex digits straight from the bits: exact, and the same in every locale. */
+void print_f32(Buf *out, float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    buf_str(out, bits >> 31 ? "-" : "");
+    int exponent = (int)(bits >> 23 & 0xff);
+    uint32_t fraction = (bits & 0x7fffff) << 1; /* six hex digits */
+    if (exponent == 0 && fraction == 0) {
+        buf_str(out, "0.0f");
+        return;
+    }
+    buf_printf(out, "0x%d", exponent > 0);
+    if (fraction) {
+        char digits[8];
+        int n = snprintf(digits, sizeof digits, "%06x", (unsigned)fraction);
+        while (digits[n - 1] == '0') {
+            n--;
+        }
+        buf_printf(out, ".%.*s", n, digits);
+    }
+    buf_printf(out, "p%+df", exponent > 0 ? exponent - 127 : -126);
+}
+
+static void text_constant(Buf *out, Dtype t, Value v, bool typed)
+{
+    (void)typed;
+    if (t == DT_F32) {
+        if (isfinite(v.f)) {
+            print_f32(out, v.f);
+        } else {
+            buf_str(out, isnan(v.f) ? "nan" : v.f > 0 ? "inf" : "-inf");
+        }
+    } else if (t == DT_BOOL) {
+        buf_str(out, v.i ? "true" : "false");
+    } else {
+        buf_printf(out, "%lld%s", (long long)v.i, t == DT_I64 ? "" : dtype_name(t));
+    }
+}
+
+static void text_axis(Buf *out, const void *ctx, int axis)
+{
+    buf_str(out, ((const Kernel *)ctx)->nest.axis.at[axis].name);
+}
+
+static void text_sym(Buf *out, const void *ctx, int slot)
+{
+    (void)ctx;
+    buf_printf(out, "s%d", slot);
+}
+
+static void text_var(Buf *out, const void *ctx, int var)
+{
+    buf_str(out, ((const Kernel *)ctx)->nest.var.at[var].name);
+}
+
+static void text_load(Buf *out, const void *ctx, int operand)
+{
+    buf_str(out, ((const Kernel *)ctx)->operand.at[operand].name);
+}
+
+static const char *text_cast(Dtype from, Dtype to)
+{
+    static const char *const opening[N_DTYPES] = {
+        [DT_F32] = "f32(", [DT_I64] = "i64(", [DT_I32] = "i32(", [DT_I8] = "i8(",
+    };
+    (void)from;
+    return opening[to];
+}
+
+const ExprStyle text_style = {
+    .constant = text_constant,
+    .axis = text_axis,
+    .sym = text_sym,
+    .var = text_var,
+    .load = text_load,
+    .cast = text_cast,
+};
+
+/* ---- the statement tree ---- */
+
+typedef struct Tree {
+    const Kernel *k;
+    Buf *out;
+    int depth;
+} Tree;
+
+static void indent(const Tree *t)
+{
+    for (int i = 0; i < t->depth; i++) {
+        buf_str(t->out, "    ");
+    }
+}
+
+static void tree_expr(const Tree *t, const char *before, const Expr *x)
+{
+    buf_str(t->out, before);
+    expr_print(t->out, &text_style, t->k, x);
+}
+
+/* Opens the loops of one kind; unit axes have none. */
+static void tree_loops(Tree *t, const int *axes, int n, AxisKind kind)
+{
+    const Nest *nest = &t->k->nest;
+    for (int i = 0; i < n; i++) {
+        const Axis *a = &nest->axis.at[axes[i]];
+        if (a->kind == kind && !axis_is_unit(nest, axes[i])) {
+            indent(t);
+            buf_printf(t->out, "for %s in ", a->name);
+            tree_expr(t, "", a->extent);
+            buf_str(t->out, ":\n");
+            t->depth++;
+        }
+    }
+}
+
+static void tree_assign(const Tree *t, int var, const Expr *value)
+{
+    indent(t);
+    buf_str(t->out, t->k->nest.var.at[var].name);
+    tree_expr(t, " = ", value);
+    buf_char(t->out, '\n');
+}
+
+static void tree_stmt(const Tree *t, const Stmt *s)
+{
+    if (s->kind == STMT_LET) {
+        tree_assign(t, s->var, s->value);
+        return;
+    }
+    indent(t);
+    if (s->kind == STMT_STORE) {
+        buf_str(t->out, t->k->operand.at[0].name);
+        tree_expr(t, "[", s->index);
+        tree_expr(t, "] = ", s->value);
+    } else {
+        tree_expr(t, "if ", s->value);
+        buf_printf(t->out, ": fail %d", s->code);
+    }
+    buf_char(t->out, '\n');
+}
+
+static void tree_phase(Tree *t, const Phase *p)
+{
+    int base = t->depth;
+    tree_loops(t, p->loops.at, p->loops.n, AXIS_SPACE);
+    for (int i = 0; i < p->acc.n; i++) {
+        tree_assign(t, p->acc.at[i].var, p->acc.at[i].init);
+    }
+    int space = t->depth;
+    tree_loops(t, p->loops.at, p->loops.n, AXIS_REDUCE);
+    for (int i = 0; i < p->body.n; i++) {
+        tree_stmt(t, &p->body.at[i]);
+    }
+    for (int i = 0; i < p->acc.n; i++) {
+        tree_assign(t, p->acc.at[i].var, p->acc.at[i].update);
+    }
+    t->depth = space;
+    for (int i = 0; i < p->finish.n; i++) {
+        tree_stmt(t, &p->finish.at[i]);
+    }
+    t->depth = base;
+}
+
+void nest_print(Env *e, const Kernel *k, Buf *out)
+{
+    (void)e;
+    Tree t = {.k = k, .out = out};
+    tree_loops(&t, k->nest.outer.at, k->nest.outer.n, AXIS_SPACE);
+    for (int i = 0; i < k->nest.phase.n; i++) {
+        tree_phase(&t, &k->nest.phase.at[i]);
+    }
+}

@@ -1,0 +1,42 @@
+/* fuse_int.h - what fusion planning and the fused generator say to each other. */
+#ifndef NC_FUSE_INT_H
+#define NC_FUSE_INT_H
+
+#include "lower/lower_int.h"
+
+typedef Vec(const Node *) Nodes;
+
+/* ---- consumers.c ---- */
+typedef struct Uses {
+    Nodes *direct;    /* by node id: nodes with it as an operand, once each */
+    Nodes *consumers; /* compute nodes and written-out movements that read it, through movement */
+    bool *is_output;  /* by node id */
+} Uses;
+
+/* Ways in which the generator or an earlier round forbade a node to take part. */
+typedef struct Ban {
+    bool fuse;    /* this reduction or matmul gets a kernel of its own */
+    bool realize; /* this node's value is always written to a buffer */
+} Ban;
+
+Uses uses_of(const Graph *g, const Ban *ban);
+
+/* ---- plan.c: who computes what ---- */
+typedef struct FusePlan {
+    const Graph *g;
+    Uses uses;
+    Ban *ban;             /* by node id */
+    bool *free;           /* computable anywhere from indices and constants: never a buffer */
+    bool *realized;       /* has a kernel of its own, whose result is a buffer */
+    const Node **root;    /* the realized node in whose kernel a node is computed; NULL: none */
+    const Node **target;  /* a reduction's or matmul's root when it is fused, else NULL */
+} FusePlan;
+
+FusePlan fuse_plan(const Graph *g, Ban *ban);
+bool is_reduction(const Node *n);
+
+/* ---- generate.c: one kernel for every realized node ---- */
+/* Returns NULL when it had to refuse: then ban says more than before and planning starts again. */
+Program *fuse_generate(const FusePlan *plan);
+
+#endif

@@ -1,0 +1,85 @@
+/* lower_int.h - what the files of compiler/lower share: views, and the builder of one kernel call. */
+#ifndef NC_LOWER_INT_H
+#define NC_LOWER_INT_H
+
+#include "lower/lower.h"
+
+/* ---- views.c: a strided window on a buffer; strides and offset in elements, all symbolic ------ */
+typedef struct View {
+    int buffer; /* -1: the value is not a view of any buffer */
+    Shape shape;
+    Dim stride[MAX_RANK];
+    Dim offset;
+} View;
+
+void row_major(Env *e, const Shape *s, Dim stride[MAX_RANK]);
+View view_whole(Env *e, int buffer, const Shape *s);
+bool view_row_major(Env *e, const View *v); /* the offset does not matter */
+bool view_eq(const View *a, const View *b);
+/* The view that the index-only node n makes of its operand's view; buffer -1 where there is none
+ * (concat, a reshape of a view with gaps, an operand that is no view itself). */
+View view_through(Env *e, const Node *n, const View *in);
+Dim view_distinct(Env *e, const View *v); /* different elements: broadcast axes count once */
+Dim view_span(Env *e, const View *v);     /* elements from its first to past its last */
+
+/* ---- reindex.c: the operand's index of an element of the movement n's result; not for concat ------ */
+void reindex(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to);
+void reindex_reshape(Env *e, Arena *m, const Shape *in, const Shape *out, const Expr *const *from,
+                     const Expr **to);
+
+/* ---- build.c: one kernel and its call ----------------------------------------------------------- */
+typedef struct Lower {
+    Env *e;
+    Arena *m; /* where the program lives */
+    const Graph *g;
+    Program *p;
+    View *view; /* by node id: where its value is; buffer -1 unless it is in memory */
+} Lower;
+
+typedef struct Build {
+    Lower *l;
+    Kernel *k;
+    Call call;
+    Phase *phase;  /* the one being written; phases are added with build_phase */
+    int n_lets, n_accs;
+} Build;
+
+Lower lower_begin(const Graph *g);
+int lower_buffer(Lower *l, BufferKind kind, Dtype t, const Shape *s);
+void lower_leaf(Lower *l, const Node *n); /* an input's, weight's or const's buffer and view */
+/* Marks output i's place: the value is in this temporary, which becomes the output's buffer. */
+void lower_claim(Lower *l, int buffer, int output);
+
+const Expr *dim_expr(Arena *m, Dim d); /* lowest degree first, folded left to right */
+const Expr *linear_index(Arena *m, int rank, const Expr *const *index, const Dim *stride);
+bool is_elementwise(const Node *n); /* of the 13, or iota, or dim */
+bool is_movement(const Node *n);
+
+void build_begin(Build *b, Lower *l, const char *kind, const Node *n, const Shape *out, int buffer);
+void build_phase(Build *b);
+/* Adds an axis; index: its expression, the constant 0 where the extent is the constant 1. */
+int build_axis(Build *b, const char *name, AxisKind kind, Dim extent, const Expr **index);
+/* Axes over a shape's dims from..to-1, named i; i j; h i j; ... (m n last for a contraction). ids and
+ * index get one entry an axis. serial numbers the names where several phases own such axes (0: none). */
+void build_axes(Build *b, const Shape *s, int from, int to, bool contraction, int serial, int *ids,
+                const Expr **index);
+int build_operand(Build *b, const char *name, const View *v); /* a new operand at the view's offset */
+void build_span(Build *b, int operand, const View *v);
+const Expr *build_load(Build *b, int operand, const View *v, const Expr *const *index);
+const Expr *build_let(Build *b, bool in_body, const Expr *value); /* t0, t1 ...; gives the variable */
+/* acc0, acc1 ...: update says how a value joins it; gives the variable. */
+const Expr *build_acc(Build *b, Dtype t, const Expr *init,
+                      const Expr *(*update)(Arena *, const Expr *acc, const Expr *v), const Expr *v);
+void build_store(Build *b, const Shape *out, const Expr *const *index, const Expr *value);
+void build_fail_outside(Build *b, const Expr *row, Dim rows); /* FAIL 1 unless 0 <= row < rows */
+void build_read(Build *b, Dim elements, Dtype t); /* counts traffic */
+void build_end(Build *b, Dim written);
+void build_copy(Lower *l, const Node *n, const View *v, int buffer); /* a whole kernel: v written out */
+
+const Expr *acc_sum_init(Arena *m, Dtype t);
+const Expr *acc_max_init(Arena *m, Dtype t);
+const Expr *acc_sum(Arena *m, const Expr *acc, const Expr *v);
+const Expr *acc_max(Arena *m, const Expr *acc, const Expr *v);
+const Expr *elementwise(Arena *m, const Node *n, const Expr *const *in); /* op applied to scalars */
+
+#endif

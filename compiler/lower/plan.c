@@ -1,0 +1,226 @@
+/* plan.c - fusion planning: which nodes get a kernel of their own, and which are computed inside another's.
+ * In words: an elementwise value is inlined into exactly one kernel and never into a matmul's operand;
+ * a reduction along rows joins the elementwise kernel that alone uses it (row); a matmul likewise when
+ * nothing stands between them (epilogue). Decisions feed back, so rounds repeat until nothing changes.
+ * needs: a finished graph. spec: loop-ir 5 */
+#include "lower/fuse_int.h"
+
+#define INLINE_DEPTH 128 /* longest chain of values inside one kernel; keeps the generator's recursion flat */
+#define MAX_ROUNDS 1000  /* the model takes 5 */
+
+typedef struct Planner {
+    FusePlan p;
+    const Node **claimed_by_row, **claimed_by_matmul; /* by target id: a fused node, or NULL */
+    int *depth;  /* by node id: nodes between it and the kernel that computes it */
+} Planner;
+
+bool is_reduction(const Node *n)
+{
+    return op_info[n->op].family == FAMILY_REDUCE;
+}
+
+static bool transcendental(const Node *n)
+{
+    return n->op == OP_EXP || n->op == OP_SIN || n->op == OP_COS;
+}
+
+static void find_free(FusePlan *p)
+{
+    for (int i = 0; i < p->g->nodes.n; i++) {
+        const Node *n = p->g->nodes.at[i];
+        bool is = n->op == OP_CONST || ((is_elementwise(n) || is_movement(n)) && !transcendental(n));
+        for (int k = 0; k < n->n_in; k++) {
+            is = is && p->free[n->in[k]->id];
+        }
+        p->free[i] = is && !p->ban[i].realize;
+    }
+}
+
+/* The one root of all n's consumers, or NULL; via_matmul: some consumer is a matmul. */
+static const Node *single_root(const Planner *pl, const Node *n, bool *via_matmul)
+{
+    const Nodes *all = &pl->p.uses.consumers[n->id];
+    const Node *root = NULL;
+    int roots = 0;
+    *via_matmul = false;
+    for (int i = 0; i < all->n; i++) {
+        *via_matmul = *via_matmul || all->at[i]->op == OP_MATMUL;
+        const Node *r = pl->p.root[all->at[i]->id];
+        if (r && r != root) {
+            root = r;
+            roots++;
+        }
+    }
+    return roots == 1 ? root : NULL;
+}
+
+static int depth_below(const Planner *pl, const Node *n)
+{
+    int depth = 0;
+    const Nodes *users = &pl->p.uses.direct[n->id];
+    for (int i = 0; i < users->n; i++) {
+        int id = users->at[i]->id;
+        if (!pl->p.realized[id] && pl->depth[id] > depth) {
+            depth = pl->depth[id];
+        }
+    }
+    return depth + 1;
+}
+
+static void assign_node(Planner *pl, const Node *n)
+{
+    FusePlan *p = &pl->p;
+    bool via_matmul;
+    bool forced = p->uses.is_output[n->id] || p->ban[n->id].realize;
+    bool leaf = n->op == OP_INPUT || n->op == OP_WEIGHT || n->op == OP_CONST;
+    const Node *root = NULL;
+    if (leaf || (is_movement(n) && !forced)) {
+        p->root[n->id] = NULL;
+        p->realized[n->id] = false;
+        return;
+    }
+    if (is_reduction(n) || n->op == OP_MATMUL) {
+        root = p->target[n->id];
+    } else if (!forced && n->op != OP_GATHER) {
+        const Node *one = single_root(pl, n, &via_matmul);
+        root = p->free[n->id] || via_matmul ? NULL : one;
+    }
+    bool inlined = root || (p->free[n->id] && !forced);
+    p->realized[n->id] = !inlined;
+    p->root[n->id] = inlined ? root : n;
+}
+
+/* Everything from the outputs back. A chain that grows too deep is cut by a buffer. */
+static void assign(Planner *pl)
+{
+    FusePlan *p = &pl->p;
+    for (int i = p->g->nodes.n - 1; i >= 0; i--) {
+        const Node *n = p->g->nodes.at[i];
+        assign_node(pl, n);
+        pl->depth[i] = p->realized[i] ? 0 : depth_below(pl, n);
+    }
+}
+
+static bool cut_deep_chains(Planner *pl)
+{
+    FusePlan *p = &pl->p;
+    bool cut = false;
+    for (int i = p->g->nodes.n - 1; i >= 0; i--) {
+        const Node *n = p->g->nodes.at[i];
+        if (pl->depth[i] > 0 && pl->depth[i] % INLINE_DEPTH == 0 && (is_elementwise(n) || is_movement(n))) {
+            p->ban[i].realize = true;
+            cut = true;
+        }
+    }
+    return cut;
+}
+
+/* The realized elementwise node that alone uses n, or NULL. */
+static const Node *unique_root(const Planner *pl, const Node *n)
+{
+    bool via_matmul;
+    const Node *t = single_root(pl, n, &via_matmul);
+    return t && !via_matmul && pl->p.realized[t->id] && is_elementwise(t) ? t : NULL;
+}
+
+static bool row_fits(const Planner *pl, const Node *n, const Node *t)
+{
+    const Shape *from = &n->in[0]->shape, *to = &t->shape;
+    int last = to->rank - 1;
+    if (pl->claimed_by_matmul[t->id] || from->rank != to->rank || last < 0 ||
+        axis_of(pl->p.g->env, n, from->rank) != last) {
+        return false;
+    }
+    return shape_eq(from, to);
+}
+
+static bool epilogue_fits(const Planner *pl, const Node *n, const Node *t)
+{
+    const Nodes *users = &pl->p.uses.direct[n->id];
+    for (int i = 0; i < users->n; i++) {
+        if (!is_elementwise(users->at[i])) {
+            return false;
+        }
+    }
+    if (pl->claimed_by_row[t->id] || !shape_eq(&n->shape, &t->shape)) {
+        return false;
+    }
+    const Node *other = pl->claimed_by_matmul[t->id];
+    int k = n->in[0]->shape.rank - 1;
+    return !other || dim_eq(other->in[0]->shape.dim[k], n->in[0]->shape.dim[k]);
+}
+
+static void try_fuse(Planner *pl, const Node *n, bool *changed)
+{
+    FusePlan *p = &pl->p;
+    bool candidate = is_reduction(n) || n->op == OP_MATMUL;
+    if (!candidate || p->target[n->id] || p->uses.is_output[n->id] || p->ban[n->id].fuse) {
+        return;
+    }
+    const Node *t = unique_root(pl, n);
+    if (!t || !(is_reduction(n) ? row_fits : epilogue_fits)(pl, n, t)) {
+        return;
+    }
+    p->target[n->id] = t;
+    (is_reduction(n) ? pl->claimed_by_row : pl->claimed_by_matmul)[t->id] = n;
+    *changed = true;
+}
+
+/* A decision whose kernel is gone is forgotten; claims are counted afresh. */
+static void drop_stale(Planner *pl, bool *changed)
+{
+    FusePlan *p = &pl->p;
+    for (int i = 0; i < p->g->nodes.n; i++) {
+        pl->claimed_by_row[i] = pl->claimed_by_matmul[i] = NULL;
+    }
+    for (int i = 0; i < p->g->nodes.n; i++) {
+        const Node *t = p->target[i];
+        if (t && !p->realized[t->id]) {
+            p->target[i] = NULL;
+            *changed = true;
+        } else if (t) {
+            bool row = is_reduction(p->g->nodes.at[i]);
+            (row ? pl->claimed_by_row : pl->claimed_by_matmul)[t->id] = p->g->nodes.at[i];
+        }
+    }
+}
+
+static void settle(Planner *pl)
+{
+    FusePlan *p = &pl->p;
+    bool changed = true;
+    for (int round = 0; changed && round < MAX_ROUNDS; round++) {
+        changed = false;
+        assign(pl);
+        drop_stale(pl, &changed);
+        for (int i = p->g->nodes.n - 1; i >= 0; i--) {
+            try_fuse(pl, p->g->nodes.at[i], &changed);
+        }
+    }
+    if (changed) { /* never seen; an unfused reduction is always right */
+        for (int i = 0; i < p->g->nodes.n; i++) {
+            p->target[i] = NULL;
+        }
+        assign(pl);
+    }
+}
+
+FusePlan fuse_plan(const Graph *g, Ban *ban)
+{
+    Arena *m = &g->env->kernel;
+    int n = g->nodes.n;
+    Planner pl = {.p = {.g = g, .ban = ban}};
+    pl.p.free = arena_array(m, bool, n);
+    pl.p.realized = arena_array(m, bool, n);
+    pl.p.root = arena_array(m, const Node *, n);
+    pl.p.target = arena_array(m, const Node *, n);
+    pl.claimed_by_row = arena_array(m, const Node *, n);
+    pl.claimed_by_matmul = arena_array(m, const Node *, n);
+    pl.depth = arena_array(m, int, n);
+    do {
+        pl.p.uses = uses_of(g, ban);
+        find_free(&pl.p);
+        settle(&pl);
+    } while (cut_deep_chains(&pl));
+    return pl.p;
+}

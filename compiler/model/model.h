@@ -1,0 +1,364 @@
+/* model.h - real models: config.json, the graph it means, the weights on disk, the text side.
+ * Nothing here compiles or runs: it makes Graphs and NamedTensors for whoever does.
+ * Sections are named after the .c file that defines them. */
+#ifndef NC_MODEL_H
+#define NC_MODEL_H
+
+#include "graph/graph.h"
+
+/* ---- config.c: config.json -------------------------------------------------
+ * Everything that changes the numbers is read or refused by name; nothing is defaulted that
+ * would silently ruin text. spec: graph-ir 9 */
+
+#define MAX_STOP_TOKENS 64
+
+/* Columns: id, "architectures" entry, "model_type", q/k/v biases */
+#define ARCHS(X)                                                                       \
+    X(QWEN2, "Qwen2ForCausalLM", "qwen2", true)                                        \
+    X(LLAMA, "LlamaForCausalLM", "llama", false)
+
+typedef enum Arch {
+#define X(id, architecture, model_type, qkv_bias) ARCH_##id,
+    ARCHS(X)
+#undef X
+    N_ARCHS
+} Arch;
+
+typedef struct ArchInfo {
+    const char *architecture;
+    const char *model_type; /* also the graph's name */
+    bool qkv_bias;
+} ArchInfo;
+
+extern const ArchInfo arch_info[N_ARCHS];
+
+typedef struct Config {
+    const char *path;  /* of the config.json that was read */
+    Arch arch;
+    int64_t vocab_size;
+    int64_t hidden_size;
+    int64_t intermediate_size;
+    int64_t n_layers;
+    int64_t n_heads;
+    int64_t n_kv_heads;
+    int64_t head_dim;
+    int64_t max_positions; /* 0: the file does not say */
+    double rms_norm_eps;
+    double rope_theta;
+    bool tied;         /* the head is the embedding */
+    int64_t bos;       /* -1: none */
+    int n_eos;         /* eos_token_id: none, one or a list */
+    int64_t eos[MAX_STOP_TOKENS];
+} Config;
+
+/* path: a model folder or a config.json. Fails with E_IO or E_SYNTAX; the sentence names file
+ * and field. All products of sizes are known to fit 63 bits afterwards. */
+Config config_read(Env *e, const char *path);
+/* The same from text; file is what messages call it. */
+Config config_parse(Env *e, const char *text, size_t len, const char *file);
+
+/* ---- tensors.c: which weights a model of this config has --------------------- */
+
+/* Columns: id, scope, name (behind "model.layers.N." where LAYER), rows, columns (0: a vector).
+ * HIDDEN, Q ... are widths of the config; a linear weight is [out, in]. */
+#define MODEL_WEIGHTS(X)                                                               \
+    X(EMBED, MODEL, "model.embed_tokens.weight", VOCAB, HIDDEN)                        \
+    X(NORM_1, LAYER, "input_layernorm.weight", HIDDEN, NONE)                           \
+    X(Q, LAYER, "self_attn.q_proj.weight", Q, HIDDEN)                                  \
+    X(Q_BIAS, BIAS, "self_attn.q_proj.bias", Q, NONE)                                  \
+    X(K, LAYER, "self_attn.k_proj.weight", KV, HIDDEN)                                 \
+    X(K_BIAS, BIAS, "self_attn.k_proj.bias", KV, NONE)                                 \
+    X(V, LAYER, "self_attn.v_proj.weight", KV, HIDDEN)                                 \
+    X(V_BIAS, BIAS, "self_attn.v_proj.bias", KV, NONE)                                 \
+    X(O, LAYER, "self_attn.o_proj.weight", HIDDEN, Q)                                  \
+    X(NORM_2, LAYER, "post_attention_layernorm.weight", HIDDEN, NONE)                  \
+    X(GATE, LAYER, "mlp.gate_proj.weight", INTER, HIDDEN)                              \
+    X(UP, LAYER, "mlp.up_proj.weight", INTER, HIDDEN)                                  \
+    X(DOWN, LAYER, "mlp.down_proj.weight", HIDDEN, INTER)                              \
+    X(NORM, MODEL, "model.norm.weight", HIDDEN, NONE)                                  \
+    X(HEAD, UNTIED, "lm_head.weight", VOCAB, HIDDEN)
+
+typedef enum WeightId {
+#define X(id, scope, name, rows, cols) W_##id,
+    MODEL_WEIGHTS(X)
+#undef X
+    N_WEIGHT_IDS
+} WeightId;
+
+typedef struct TensorSpec {
+    const char *name;
+    int rank;       /* 1 or 2 */
+    int64_t dim[2];
+} TensorSpec;
+
+bool config_has(const Config *c, WeightId id);                     /* is it part of this model? */
+TensorSpec config_tensor(Env *e, const Config *c, WeightId id, int64_t layer); /* names go to e->model */
+/* All of them: embedding, blocks, final norm, untied head. */
+TensorSpec *config_tensors(Env *e, const Config *c, int *n);
+int64_t config_parameters(const Config *c);
+int64_t tensor_spec_count(const TensorSpec *t); /* elements */
+
+/* ---- qwen2.c: the graph ------------------------------------------------------
+ * Inputs token_ids i64[seq], past_keys and past_values f32[layers, kv, past, d]. Outputs logits
+ * f32[seq or 1, vocab], keys and values f32[layers, kv, seq, d] (the new tokens only).
+ * n_layers: -1 for the config's own, else that many blocks. last_only: logits of the last row. */
+Graph *qwen2_build(Env *e, const Config *c, int n_layers, bool last_only);
+
+/* ---- header.c, safetensors.c: tensors on disk, in place --------------------------
+ * One file or a sharded index, mapped read-only; every rule of the format is checked before a
+ * tensor is handed out, and nothing is allocated by a length that a file claims. */
+
+/* Columns: id and name in files, bits of an element */
+#define FILE_DTYPES(X)                                                                     X(BOOL, 8) X(U8, 8) X(I8, 8) X(F8_E5M2, 8) X(F8_E4M3, 8) X(F8_E8M0, 8) X(F4, 4)        X(F6_E2M3, 6) X(F6_E3M2, 6) X(I16, 16) X(U16, 16) X(F16, 16) X(BF16, 16) X(I32, 32)     X(U32, 32) X(F32, 32) X(F64, 64) X(I64, 64) X(U64, 64) X(C64, 64)
+
+typedef enum FileDtype {
+#define X(id, bits) FD_##id,
+    FILE_DTYPES(X)
+#undef X
+    N_FILE_DTYPES
+} FileDtype;
+
+const char *file_dtype_name(FileDtype t);
+
+typedef struct FileTensor {
+    const char *name;   /* NUL-terminated, but may hold NULs itself: name_len counts */
+    size_t name_len;
+    FileDtype dtype;
+    int rank;           /* may exceed MAX_RANK; then only the first MAX_RANK dims are kept */
+    int64_t dim[MAX_RANK];
+    uint64_t begin, end; /* bytes within the file's data */
+    const uint8_t *data; /* in the mapping; any alignment */
+    int shard;           /* index in Checkpoint.shards */
+} FileTensor;
+
+typedef Vec(FileTensor) FileTensors;
+
+/* Parses and checks one file's bytes; tensors come in order of their data. Fails with E_SYNTAX:
+ * the sentence names file, tensor and cause. */
+void safetensors_parse(Env *e, const uint8_t *p, size_t len, const char *file, FileTensors *out);
+
+typedef struct Shard {
+    const char *path;
+    const uint8_t *map;
+    size_t n_bytes;
+} Shard;
+
+typedef struct Checkpoint {
+    const char *path;    /* of the file or the index */
+    Vec(Shard) shards;
+    FileTensors tensors; /* of all shards */
+    Map by_name;         /* hash of the name -> FileTensor */
+} Checkpoint;
+
+/* path: a .safetensors file, an index (.json), or a folder that holds one of them. Fails with
+ * E_IO or E_SYNTAX and holds nothing then. */
+void checkpoint_open(Env *e, Checkpoint *c, const char *path);
+void checkpoint_release(Checkpoint *c);
+const FileTensor *checkpoint_find(const Checkpoint *c, const char *name); /* NULL: none */
+int64_t file_tensor_count(const FileTensor *t); /* elements */
+void file_tensor_print(Env *e, const FileTensor *t, Buf *out); /* "name" BF16[4, 8] */
+/* Bytes of a checkpoint's mapping that are not needed for now: lets the pages go, so that peak
+ * memory stays small. Never for other memory: it would be zeroed. */
+void pages_drop(const void *p, size_t n_bytes);
+
+/* ---- ranges.c: what is in a tensor ------------------------------------------------ */
+typedef struct Range {
+    bool known;          /* false: a dtype without plain numbers (F8 and smaller, C64) */
+    double min, max;     /* of the finite elements; min > max where there are none */
+    int64_t n_nan, n_inf;
+} Range;
+
+/* t of an open checkpoint: its mapping's pages are let go on the way. */
+Range file_tensor_range(const FileTensor *t);
+
+/* ---- weights.c, match.c: from a checkpoint to the graph's arguments ------------------- */
+
+typedef struct Match { /* a config's expected tensors against a checkpoint's */
+    const TensorSpec *spec;
+    const FileTensor **found; /* by spec */
+    int n;
+    int n_missing, n_unexpected, n_unfit; /* unfit: other shape, or no F32, F16, BF16 */
+    const char *report;       /* every one of them, a line each */
+    const char *note;         /* worth saying though it loads, or NULL */
+} Match;
+
+/* Never fails on a mismatch: counts and lists them all. */
+void weights_match(Env *e, const Config *c, const Checkpoint *ck, Match *m);
+/* Fails with E_INPUT where something does not match. */
+void match_require(Env *e, const Config *c, const Checkpoint *ck, const Match *m);
+
+typedef struct Weights {
+    NamedTensor *tensor;  /* f32, for Args.weight; in the order of config_tensors */
+    const FileTensor **source; /* the same in the file: dtype and bytes, readable in place */
+    int n;
+    size_t f32_bytes;     /* of all tensors */
+    void *memory;         /* the widened ones; NULL: all are used in place */
+    size_t memory_bytes;
+    const char *note;     /* as in Match */
+    Checkpoint file;      /* open while the weights are in use */
+} Weights;
+
+typedef void LoadProgress(void *ctx, int64_t done_bytes, int64_t total_bytes);
+
+/* Opens, matches, widens once in parallel (F32 that is aligned stays in place). progress (may be
+ * NULL) is called on this thread. Fails with E_IO, E_SYNTAX, E_INPUT or E_NOMEM, holding nothing. */
+void weights_load(Env *e, Weights *w, const Config *c, const char *path, int n_threads,
+                  LoadProgress *progress, void *ctx);
+void weights_release(Weights *w);
+
+/* ---- synth.c: a model folder of any config, with seeded random weights ----------------- */
+
+/* config: a folder or a config.json, copied to dir with the tokenizer files beside it; weights are
+ * BF16 in one model.safetensors, the same bytes for the same seed on any number of threads.
+ * Files appear complete or not at all. Fails with E_IO. */
+void synth_write(Env *e, const char *config, const char *dir, uint64_t seed, int n_threads,
+                 LoadProgress *progress, void *ctx);
+
+/* ---- tokenizer.c, encode.c, decode.c: tokenizer.json ------------------------------------
+ * Byte-level BPE as Hugging Face's fast tokenizers do it, id for id. Everything is read from
+ * the file; a setting that is not supported is refused by name. spec: tokenizer 1 to 7
+ * A Tokenizer remembers pieces and owns scratch memory: one thread at a time. */
+
+typedef struct Ids { /* vec_push(ids->arena, ids) */
+    Arena *arena;
+    int32_t *at;
+    int n, cap;
+} Ids;
+
+typedef struct Tokenizer Tokenizer;
+
+/* path: a tokenizer.json, or a folder with one. vocab_size: the model's rows of logits; a token
+ * beyond them is an error; 0: unknown. Fails with E_IO or E_SYNTAX. Memory is e->model; e->kernel
+ * holds scratch (about twice the file) that is free afterwards. */
+Tokenizer *tokenizer_load(Env *e, const char *path, int64_t vocab_size);
+Tokenizer *tokenizer_parse(Env *e, const char *text, size_t len, const char *file, int64_t vocab_size);
+void tokenizer_release(Tokenizer *t); /* the compiled pattern; NULL is fine */
+int32_t tokenizer_find_added(const Tokenizer *t, const char *content); /* its id; -1: no such token */
+int64_t tokenizer_n_ids(const Tokenizer *t); /* highest id that has a token, plus 1 */
+
+/* Appends the ids of text. With parse_special added tokens are recognised; without, no text ever
+ * becomes one. Fails with E_INPUT: text is not UTF-8 (names the byte), or longer than 1 GiB. */
+void tokenizer_encode(Tokenizer *t, const char *text, size_t len, bool parse_special, Ids *out);
+
+/* Appends the text of ids: bytes that are not UTF-8 become U+FFFD, one for each maximal broken
+ * sequence. An id without a token is nothing. Fails with E_INPUT: an id is negative or outside
+ * the model's vocabulary. */
+void tokenizer_decode(const Tokenizer *t, const int32_t *ids, int n, bool skip_special, Buf *out);
+
+/* The same a token at a time: text comes out as soon as a character is complete. */
+typedef struct Decoder {
+    const Tokenizer *tokenizer;
+    bool skip_special;
+    uint8_t held[4];   /* bytes of a character that is not complete */
+    int n_held, n_missing;
+    uint8_t low, high; /* what the next byte of it must lie between */
+} Decoder;
+
+Decoder decoder_start(const Tokenizer *t, bool skip_special);
+void decoder_add(Decoder *d, int32_t id, Buf *out);
+void decoder_end(Decoder *d, Buf *out); /* U+FFFD for a character that never became complete */
+
+/* ---- generation.c: generation_config.json, and when to stop ------------------------------ */
+
+/* Columns: field, type, its value when nothing is asked for, smallest, largest value allowed */
+#define SAMPLING(X)                                                                    \
+    X(temperature, double, 1, 0, 1e6)                                                  \
+    X(top_k, int64_t, 0, 0, INT32_MAX)                                                 \
+    X(top_p, double, 1, 0, 1)                                                          \
+    X(min_p, double, 0, 0, 1)                                                          \
+    X(repetition_penalty, double, 1, 1e-6, 1e6)
+
+/* temperature 0 is greedy; top_k 0, top_p 1, min_p 0 and repetition_penalty 1 are off. */
+typedef struct Sampling {
+#define X(field, type, off, least, most) type field;
+    SAMPLING(X)
+#undef X
+} Sampling;
+
+Sampling sampling_greedy(void); /* temperature 0, the rest off */
+void sampling_check(Env *e, const Sampling *s); /* fails with E_INPUT, naming the setting */
+
+typedef struct Generation {
+    bool found;       /* is there a generation_config.json? */
+    Sampling sampling; /* greedy unless do_sample is true; a field the file lacks is off */
+    int n_eos;        /* eos_token_id: none, one or a list */
+    int64_t eos[MAX_STOP_TOKENS];
+} Generation;
+
+Generation generation_read(Env *e, const char *dir);
+Generation generation_parse(Env *e, const char *text, size_t len, const char *file);
+void sampling_print(const Sampling *s, Buf *out); /* "greedy", or "temperature 0.7, top_k 20" */
+
+typedef struct Stops {
+    int n;
+    int32_t id[3 * MAX_STOP_TOKENS];
+} Stops;
+
+/* The union of what config.json, generation_config.json and the eos_token of
+ * tokenizer_config.json say; ids without a row of logits are left out. t may be NULL. */
+Stops stops_read(Env *e, const char *dir, const Config *c, const Generation *g, const Tokenizer *t);
+bool stops_has(const Stops *s, int32_t id);
+
+/* ---- chat.c: ChatML with the folder's own default system prompt --------------------------
+ * spec: tokenizer 8. The template is not run: it is recognised, but for its default prompt. */
+
+typedef struct Chat {
+    const char *template_name;  /* "Qwen2" or "Qwen2.5" */
+    const char *default_system; /* from the folder's template */
+    bool any_role;              /* the template prints roles it does not know; else drops them */
+    int32_t start, end;         /* <|im_start|>, <|im_end|> */
+    Tokenizer *tokenizer;
+} Chat;
+
+typedef struct Message {
+    const char *role; /* system, user, assistant */
+    const char *content;
+    size_t len;
+} Message;
+
+/* False: the folder has no template, or one we do not know exactly; why says which. */
+bool chat_open(Env *e, const char *dir, Tokenizer *t, Chat *chat, Err *why);
+bool chat_recognise(Env *e, const char *text, size_t len, Chat *chat); /* template alone */
+
+/* A whole conversation. open: ends with an assistant's turn that has only begun. parse_special:
+ * are control tokens in the contents recognised? Fails with E_INPUT: role "tool". */
+void chat_encode(const Chat *chat, const Message *message, int n, bool open, bool parse_special,
+                 Ids *out);
+void chat_render(const Chat *chat, const Message *message, int n, bool open, Buf *out);
+/* The same in parts, for a conversation that grows: begin with the system message (NULL: the
+ * default), then turns; chat_reply opens the assistant's turn, and chat_reply_end closes it behind
+ * the ids the model made (last: the last of them, which may already be the end token). */
+void chat_begin(const Chat *chat, const Message *system, bool parse_special, Ids *out);
+void chat_turn(const Chat *chat, const Message *message, bool parse_special, Ids *out);
+void chat_reply(const Chat *chat, Ids *out);
+void chat_reply_end(const Chat *chat, int32_t last, Ids *out);
+
+/* ---- sampler.c: from logits to a token ----------------------------------------------------
+ * In this order, all in f32: repetition penalty, temperature, top-k, top-p, min-p, softmax,
+ * draw. spec: tokenizer 10; penalty and min-p as Hugging Face defines them. */
+
+typedef struct Candidate {
+    float logit;
+    int32_t id;
+} Candidate;
+
+typedef struct Sampler {
+    Env *env;
+    Sampling sampling;
+    int n_vocab;
+    Rng rng;
+    bool *seen;           /* by id: in the prompt or chosen before; what the penalty is for */
+    Candidate *candidate; /* what is left, by id */
+    uint64_t *key, *swap; /* for sorting */
+    float *prob;
+} Sampler;
+
+/* Memory (about 33 bytes an id) is e->model. Fails with E_INPUT: a setting out of its range. */
+void sampler_init(Sampler *s, Env *e, const Sampling *sampling, int n_vocab, uint64_t seed);
+void sampler_reset(Sampler *s, uint64_t seed); /* forgets what it has seen, restarts the numbers */
+void sampler_see(Sampler *s, const int32_t *ids, int n);
+/* The next token, which is then seen. Fails with E_INPUT: a logit is NaN or +inf (names it), or
+ * all are -inf. The logits are not changed. */
+int32_t sampler_next(Sampler *s, const float *logits);
+
+#endif

@@ -1,0 +1,407 @@
+/* exec.c - runs a program: binds arguments, places buffers, calls each kernel.
+ *
+ * A decoded token is a few hundred calls of a few microseconds each, so everything that does not
+ * depend on arguments is laid out once by exec_new: one flat list of parameters and one of
+ * symbols, with each call's share known. Binding fills in addresses; only when a size has changed
+ * are the arena planned and the offsets computed again. Calling is then a loop over functions.
+ *
+ * Temporaries, and outputs that the caller gives no place, live in one mapping, which grows ahead
+ * of need because `past` grows with every token. Inputs, weights and constants are used in place. */
+#include "run/run_int.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+typedef struct Step { /* one call */
+    KernelFn fn;
+    void **param;
+    int64_t *sym;
+    int64_t *n_elems; /* by parameter; for the nest interpreter */
+} Step;
+
+typedef struct Slot { /* one parameter of one call */
+    int buffer;
+    int64_t offset_bytes;
+} Slot;
+
+typedef struct Moving { /* an offset that depends on sizes; most do not */
+    int slot, elem_bytes;
+    Dim offset;
+} Moving;
+
+struct Exec {
+    Env *e;
+    const Graph *g;
+    const Program *p;
+    Plan plan;
+    Sizes sizes;     /* of the last bind */
+    bool planned;    /* plan, offsets and symbols fit sizes */
+    const Tensor **input, **weight; /* the arguments of the last bind, in the graph's order */
+    Step *step;      /* by call */
+    bool compiled;
+    Slot *slot;      /* by parameter, all calls' in a row */
+    Vec(Moving) moving;
+    void **param;
+    int64_t *n_elems;
+    int n_params;
+    int64_t *sym;    /* values of all calls' symbols in a row, and which symbols they are */
+    Sym *sym_of;
+    int n_syms;
+    void **base;     /* by buffer: its first element */
+    Tensor *out;     /* by output: dtype and dims at these sizes */
+    char *memory;    /* temporaries, then outputs without a place of their own */
+    size_t capacity; /* bytes mapped */
+};
+
+/* ---- once -------------------------------------------------------------------------------------------- */
+
+static void count_slots(Exec *x)
+{
+    for (int c = 0; c < x->p->call.n; c++) {
+        x->n_params += x->p->call.at[c].arg.n;
+        x->n_syms += x->p->call.at[c].sym.n;
+    }
+}
+
+static void lay_out_slot(Exec *x, int slot, const Arg *arg)
+{
+    int bytes = dtype_bytes(x->p->buffer.at[arg->buffer].dtype);
+    x->slot[slot] = (Slot){arg->buffer, arg->offset.k * bytes};
+    if (!dim_is_const(arg->offset)) {
+        *vec_push(&x->e->model, &x->moving) = (Moving){slot, bytes, arg->offset};
+    }
+}
+
+static void lay_out_calls(Exec *x, KernelFn *fn)
+{
+    int param = 0, sym = 0;
+    for (int c = 0; c < x->p->call.n; c++) {
+        const Call *call = &x->p->call.at[c];
+        x->step[c] = (Step){
+            .fn = fn ? fn[call->kernel] : NULL,
+            .param = &x->param[param],
+            .sym = &x->sym[sym],
+            .n_elems = &x->n_elems[param],
+        };
+        for (int i = 0; i < call->arg.n; i++, param++) {
+            lay_out_slot(x, param, &call->arg.at[i]);
+        }
+        for (int i = 0; i < call->sym.n; i++, sym++) {
+            x->sym_of[sym] = call->sym.at[i];
+        }
+    }
+}
+
+static void find_constants(Exec *x)
+{
+    for (int b = 0; b < x->p->buffer.n; b++) {
+        if (x->p->buffer.at[b].kind == BUF_CONST) {
+            x->base[b] = (void *)(uintptr_t)x->p->buffer.at[b].value; /* no kernel writes it */
+        }
+    }
+}
+
+Exec *exec_new(Env *e, const Graph *g, const Program *p, KernelFn *fn)
+{
+    Arena *m = &e->model;
+    Exec *x = arena_new(m, Exec);
+    *x = (Exec){.e = e, .g = g, .p = p, .compiled = fn != NULL};
+    count_slots(x);
+    x->input = arena_array(m, const Tensor *, g->inputs.n);
+    x->weight = arena_array(m, const Tensor *, g->weights.n);
+    x->step = arena_array(m, Step, p->call.n);
+    x->slot = arena_array(m, Slot, x->n_params);
+    x->param = arena_array(m, void *, x->n_params);
+    x->n_elems = arena_array(m, int64_t, x->n_params);
+    x->sym = arena_array(m, int64_t, x->n_syms);
+    x->sym_of = arena_array(m, Sym, x->n_syms);
+    x->base = arena_array(m, void *, p->buffer.n);
+    x->out = arena_array(m, Tensor, g->outputs.n);
+    plan_init(&x->plan, p, m);
+    lay_out_calls(x, fn);
+    find_constants(x);
+    return x;
+}
+
+void exec_free(Exec *x)
+{
+    if (x && x->memory) {
+        os.munmap(x->memory, x->capacity);
+        x->memory = NULL;
+    }
+}
+
+const Plan *exec_plan(const Exec *x)
+{
+    return &x->plan;
+}
+
+/* ---- when a size has changed --------------------------------------------------------------------------- */
+
+static void update_calls(Exec *x)
+{
+    const int64_t *value = x->sizes.value;
+    for (int i = 0; i < x->moving.n; i++) {
+        const Moving *m = &x->moving.at[i];
+        x->slot[m->slot].offset_bytes = dim_value(m->offset, value) * m->elem_bytes;
+    }
+    for (int i = 0; i < x->n_syms; i++) {
+        x->sym[i] = value[x->sym_of[i]];
+    }
+}
+
+/* What the nest interpreter checks every access against. */
+static void update_elems(Exec *x)
+{
+    for (int i = 0; i < x->n_params; i++) {
+        const Buffer *b = &x->p->buffer.at[x->slot[i].buffer];
+        int64_t count = dim_value(b->count, x->sizes.value);
+        x->n_elems[i] = count - x->slot[i].offset_bytes / dtype_bytes(b->dtype);
+    }
+}
+
+static void update_outputs(Exec *x)
+{
+    for (int i = 0; i < x->g->outputs.n; i++) {
+        const Node *n = x->g->outputs.at[i].node;
+        Tensor *t = &x->out[i];
+        *t = (Tensor){.dtype = n->dtype, .rank = n->shape.rank};
+        for (int axis = 0; axis < t->rank; axis++) {
+            t->dim[axis] = dim_value(n->shape.dim[axis], x->sizes.value);
+        }
+    }
+}
+
+/* Finds the arguments and sizes; plans again where sizes are new. */
+static bool bind_sizes(Exec *x, const Args *args, Err *err)
+{
+    Sizes z = {0};
+    if (!graph_bind(x->g, args, &z, x->input, x->weight, err)) {
+        return false;
+    }
+    if (x->planned && memcmp(&z, &x->sizes, sizeof z) == 0) {
+        return true;
+    }
+    x->planned = false;
+    x->sizes = z;
+    if (!plan_update(&x->plan, x->p, z.value)) {
+        return err_set(err, E_NOMEM, "Graph \"%.64s\" needs more memory for its temporaries than "
+                                     "can be addressed.", x->g->name);
+    }
+    update_calls(x);
+    update_outputs(x);
+    if (!x->compiled) {
+        update_elems(x);
+    }
+    x->planned = true;
+    return true;
+}
+
+/* ---- at every bind ---------------------------------------------------------------------------------------- */
+
+static int64_t out_bytes(const Tensor *t)
+{
+    return tensor_count(t) * dtype_bytes(t->dtype);
+}
+
+/* Bytes for the temporaries and for each output without a place, each at a multiple of 64. */
+static size_t memory_needed(const Exec *x, const Tensor *out)
+{
+    size_t bytes = (size_t)x->plan.arena_bytes;
+    for (int i = 0; i < x->g->outputs.n; i++) {
+        bytes += out[i].data ? 0 : ((size_t)out_bytes(&x->out[i]) + 63) / 64 * 64;
+    }
+    return bytes;
+}
+
+static bool reserve(Exec *x, size_t bytes, Err *err)
+{
+    if (bytes <= x->capacity) {
+        return true;
+    }
+    size_t ahead = bytes + bytes / 2;
+    void *memory = os.mmap(NULL, ahead, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return err_set(err, E_NOMEM, "Out of memory: %zu bytes for the temporaries of graph \"%.64s\" "
+                                     "cannot be had: %s.", ahead, x->g->name, strerror(errno));
+    }
+    exec_free(x);
+    x->memory = memory;
+    x->capacity = ahead;
+    return true;
+}
+
+static bool same_type(const Tensor *a, const Tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dim, b->dim, sizeof a->dim[0] * (size_t)a->rank) == 0;
+}
+
+/* Gives every output its place, the caller's or ours, and tells the caller. */
+static bool place_outputs(Exec *x, Tensor *out, Err *err)
+{
+    char *next = x->memory + x->plan.arena_bytes;
+    for (int i = 0; i < x->g->outputs.n; i++) {
+        void *data = out[i].data;
+        if (data && !same_type(&out[i], &x->out[i])) {
+            return err_set(err, E_INPUT, "The place given for output \"%.64s\" has another dtype or "
+                                         "shape than the output.", x->g->outputs.at[i].name);
+        }
+        out[i] = x->out[i];
+        out[i].data = data ? data : next;
+        next += data ? 0 : (out_bytes(&x->out[i]) + 63) / 64 * 64;
+    }
+    return true;
+}
+
+static void fill_params(Exec *x, const Tensor *out)
+{
+    for (int i = 0; i < x->p->buffer.n; i++) {
+        const Buffer *b = &x->p->buffer.at[i];
+        if (b->kind == BUF_TEMP) {
+            x->base[i] = x->memory + x->plan.offset[i];
+        } else if (b->kind != BUF_CONST) {
+            x->base[i] = b->kind == BUF_INPUT    ? x->input[b->index]->data
+                         : b->kind == BUF_WEIGHT ? x->weight[b->index]->data
+                                                 : out[b->index].data;
+        }
+    }
+    for (int i = 0; i < x->n_params; i++) { /* as integers: an empty input may be NULL */
+        uintptr_t base = (uintptr_t)x->base[x->slot[i].buffer];
+        x->param[i] = (void *)(base + (uintptr_t)x->slot[i].offset_bytes);
+    }
+}
+
+static bool bind_memory(Exec *x, Tensor *out, Err *err)
+{
+    if (!reserve(x, memory_needed(x, out), err) || !place_outputs(x, out, err)) {
+        return false;
+    }
+    fill_params(x, out);
+    return true;
+}
+
+bool exec_bind(Exec *x, const Args *args, Tensor *out, Err *err)
+{
+    return bind_sizes(x, args, err) && bind_memory(x, out, err);
+}
+
+/* ---- calling ------------------------------------------------------------------------------------------------ */
+
+/* The ids as the caller gave them, where they reach the gather unchanged. */
+static const Tensor *given_ids(const Exec *x, const Node *ids)
+{
+    while (ids->op == OP_RESHAPE || ids->op == OP_PERMUTE || ids->op == OP_BROADCAST) {
+        ids = ids->in[0];
+    }
+    for (int i = 0; i < x->g->inputs.n; i++) {
+        if (x->g->inputs.at[i] == ids) {
+            return x->input[i];
+        }
+    }
+    return NULL;
+}
+
+/* A kernel's one failure: an index outside the table. Says so in the interpreter's words. */
+static bool explain(const Exec *x, const Call *call, int result, Err *err)
+{
+    const Node *n = x->g->nodes.at[call->node];
+    if (n->op != OP_GATHER) {
+        return err_set(err, E_RANGE, "Kernel %s failed with code %d (node %%%d).",
+                       x->p->kernel.at[call->kernel]->symbol, result, n->id);
+    }
+    int64_t rows = dim_value(n->in[0]->shape.dim[0], x->sizes.value);
+    const Tensor *ids = given_ids(x, n->in[1]);
+    for (int64_t i = 0; ids && i < tensor_count(ids); i++) {
+        int64_t id = value_load(ids->data, ids->dtype, i).i;
+        if (id < 0 || id >= rows) {
+            return err_set(err, E_RANGE, "gather: the index %lld is outside 0..%lld (node %%%d).",
+                           (long long)id, (long long)rows - 1, n->id);
+        }
+    }
+    return err_set(err, E_RANGE, "gather: an index is outside 0..%lld (node %%%d).",
+                   (long long)rows - 1, n->id);
+}
+
+static bool call_compiled(const Exec *x, Err *err)
+{
+    for (int c = 0; c < x->p->call.n; c++) {
+        const Step *s = &x->step[c];
+        int32_t result = s->fn(s->param, s->sym, 0, 1);
+        if (result != 0) {
+            return explain(x, &x->p->call.at[c], result, err);
+        }
+    }
+    return true;
+}
+
+typedef struct Interpreted {
+    const Exec *x;
+    Err *err;
+    bool ok;
+} Interpreted;
+
+static void call_interpreted(Env *e, void *arg)
+{
+    Interpreted *in = arg;
+    const Program *p = in->x->p;
+    in->ok = true;
+    for (int c = 0; c < p->call.n && in->ok; c++) {
+        const Step *s = &in->x->step[c];
+        const Call *call = &p->call.at[c];
+        int result = nest_run(e, p->kernel.at[call->kernel], s->param, s->n_elems, s->sym);
+        in->ok = result == 0 || explain(in->x, call, result, in->err);
+        env_reset_kernel(e);
+    }
+}
+
+bool exec_call(Exec *x, Err *err)
+{
+    check(x->planned);
+    if (x->compiled) {
+        return call_compiled(x, err);
+    }
+    Env *e = x->e;
+    Interpreted in = {.x = x, .err = err};
+    Arena callers = e->kernel; /* kept: the interpreter's memory is released after every call */
+    arena_init(&e->kernel, e);
+    bool ran = env_try(e, call_interpreted, &in);
+    arena_release(&e->kernel);
+    e->kernel = callers;
+    if (!ran && err) {
+        *err = e->err;
+    }
+    return ran && in.ok;
+}
+
+/* ---- both ----------------------------------------------------------------------------------------------------- */
+
+typedef struct NewOutputs {
+    const Exec *x;
+    Arena *a;
+    Tensor *out;
+} NewOutputs;
+
+static void new_outputs(Env *e, void *arg)
+{
+    NewOutputs *n = arg;
+    for (int i = 0; i < n->x->g->outputs.n; i++) {
+        const Tensor *t = &n->x->out[i];
+        n->out[i] = tensor_new(e, n->a, t->dtype, t->rank, t->dim);
+    }
+}
+
+bool exec_run(Exec *x, const Args *args, Arena *a, Tensor *out, Err *err)
+{
+    if (!bind_sizes(x, args, err)) {
+        return false;
+    }
+    if (!env_try(x->e, new_outputs, &(NewOutputs){x, a, out})) {
+        if (err) {
+            *err = x->e->err;
+        }
+        return false;
+    }
+    return bind_memory(x, out, err) && exec_call(x, err);
+}

@@ -1,0 +1,186 @@
+/* jobs.c - several compilers at once: started, listened to, stopped at their deadline, reaped.
+ *
+ * No allocation and no fail() happens while a child runs: the memory for what each says is there
+ * before it starts. A compiler that says a gigabyte is read to the end and only the beginning is
+ * kept, since the first error is the one that counts; one that hangs is killed with its whole
+ * process group. However jobs_run returns, no child and no descriptor is left. */
+#include "run/run_int.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum {
+    MAX_PARALLEL = 64,
+    LISTEN_MS = 100, /* how long a request to stop may go unnoticed */
+    REAP_MS = 1,     /* output is closed: the exit follows at once */
+};
+
+typedef struct Running {
+    Job *job;
+    pid_t pid;
+    int fd; /* read end of its output; -1: closed by all writers */
+    uint64_t deadline_ns;
+} Running;
+
+typedef struct Pool {
+    const Toolchain *tc;
+    Running at[MAX_PARALLEL];
+    int n;
+    Job *failed; /* the first that did */
+    Err *err;
+} Pool;
+
+Job job_new(Env *e, char *const *argv)
+{
+    return (Job){.argv = argv, .said = arena_alloc(&e->kernel, SAID_BYTES)};
+}
+
+static bool start(Pool *p, Job *job)
+{
+    int fd[2];
+    p->failed = job; /* until it runs */
+    if (os.pipe(fd) != 0) {
+        return err_set(p->err, E_IO, "could not be started: no pipe: %s", strerror(errno));
+    }
+    pid_t pid = os.spawn(job->argv[0], job->argv, p->tc->env, fd[1]);
+    int why = errno;
+    os.close(fd[1]);
+    if (pid < 0) {
+        os.close(fd[0]);
+        return err_set(p->err, E_BUILD, "could not be started: %s", strerror(why));
+    }
+    p->failed = NULL;
+    p->at[p->n++] = (Running){
+        .job = job,
+        .pid = pid,
+        .fd = fd[0],
+        .deadline_ns = os_now_ns() + (uint64_t)p->tc->timeout_ms * 1000000u,
+    };
+    return true;
+}
+
+static void stop_all(Pool *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        Running *r = &p->at[i];
+        int status;
+        os.kill(-r->pid, SIGKILL);
+        if (r->fd >= 0) {
+            os.close(r->fd);
+        }
+        while (os.waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {
+        }
+    }
+    p->n = 0;
+}
+
+/* Reads once; keeps what fits. */
+static bool listen_to(Running *r, Err *err)
+{
+    char chunk[SAID_BYTES];
+    ssize_t n = os.read(r->fd, chunk, sizeof chunk);
+    if (n < 0) {
+        return errno == EINTR ||
+               err_set(err, E_IO, "could not be listened to: %s", strerror(errno));
+    }
+    if (n == 0) {
+        os.close(r->fd);
+        r->fd = -1;
+    }
+    size_t room = SAID_BYTES - 1 - r->job->said_len;
+    size_t keep = (size_t)n < room ? (size_t)n : room;
+    memcpy(r->job->said + r->job->said_len, chunk, keep);
+    r->job->said_len += keep;
+    return true;
+}
+
+static bool judge_exit(int status, Err *err)
+{
+    if (WIFSIGNALED(status)) {
+        return err_set(err, E_BUILD, "was killed by signal %d (%s)", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+    }
+    int code = WEXITSTATUS(status);
+    return code == 0 || err_set(err, E_BUILD, "failed with exit status %d", code);
+}
+
+/* *gone: it has ended and is reaped. False: it ended badly, or took too long. */
+static bool look_after(Pool *p, Running *r, bool *gone)
+{
+    int status;
+    pid_t pid = r->fd < 0 ? os.waitpid(r->pid, &status, WNOHANG) : 0;
+    *gone = pid == r->pid;
+    if (*gone) {
+        return judge_exit(status, p->err);
+    }
+    if (pid < 0 && errno != EINTR) {
+        return err_set(p->err, E_IO, "could not be waited for: %s", strerror(errno));
+    }
+    if (os_now_ns() < r->deadline_ns) {
+        return true;
+    }
+    return err_set(p->err, E_BUILD, "did not finish within %g seconds and was stopped",
+                   p->tc->timeout_ms / 1000.0);
+}
+
+/* Waits for output or an end, and handles what there is. */
+static bool attend(Pool *p)
+{
+    struct pollfd fd[MAX_PARALLEL];
+    uint64_t now = os_now_ns(), wait_ms = LISTEN_MS;
+    for (int i = 0; i < p->n; i++) {
+        uint64_t end = p->at[i].deadline_ns;
+        uint64_t left_ms = p->at[i].fd < 0 ? REAP_MS : now < end ? (end - now) / 1000000u + 1 : 0;
+        wait_ms = left_ms < wait_ms ? left_ms : wait_ms;
+        fd[i] = (struct pollfd){.fd = p->at[i].fd, .events = POLLIN};
+    }
+    if (os.poll(fd, (unsigned long)p->n, (int)wait_ms) < 0) {
+        return errno == EINTR ||
+               err_set(p->err, E_IO, "could not be waited for: %s", strerror(errno));
+    }
+    for (int i = p->n - 1; i >= 0; i--) { /* downwards: the last takes the place of one that goes */
+        bool gone = false;
+        Running *r = &p->at[i];
+        p->failed = r->job;
+        bool ok = (!fd[i].revents || listen_to(r, p->err)) && look_after(p, r, &gone);
+        if (gone) {
+            *r = p->at[--p->n];
+        }
+        if (!ok) {
+            return false;
+        }
+    }
+    p->failed = NULL;
+    return true;
+}
+
+static bool run_all(Pool *p, Job *job, int n, int n_parallel, const volatile int *stop)
+{
+    for (int next = 0; next < n || p->n > 0;) {
+        if (stop && *stop) {
+            return err_set(p->err, E_INTERRUPT, "was interrupted");
+        }
+        if (next < n && p->n < n_parallel) {
+            if (!start(p, &job[next++])) {
+                return false;
+            }
+        } else if (!attend(p)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool jobs_run(Job *job, int n, int n_parallel, const Toolchain *tc, const volatile int *stop,
+              int *which, Err *err)
+{
+    Pool p = {.tc = tc, .err = err};
+    n_parallel = n_parallel < 1 ? 1 : n_parallel > MAX_PARALLEL ? MAX_PARALLEL : n_parallel;
+    bool ok = run_all(&p, job, n, n_parallel, stop);
+    stop_all(&p);
+    *which = p.failed ? (int)(p.failed - job) : -1;
+    return ok;
+}

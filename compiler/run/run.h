@@ -1,0 +1,75 @@
+/* run.h - from C text to running code: the C compiler, the object cache, the library, execution. */
+#ifndef NC_RUN_H
+#define NC_RUN_H
+
+#include "base/base.h"
+#include "emit/emit.h"
+#include "graph/graph.h"
+#include "loop/loop.h"
+
+/* ---- cc.c: the system's C compiler. No shell: argument vectors only ----------------------------- */
+typedef struct Toolchain {
+    char *const *argv;     /* compiler and its own words: $CC split at blanks, else gcc, clang, cc */
+    int n_argv;
+    const char *path;      /* resolved program */
+    const char *version;   /* first line of --version */
+    const char *const *flags; /* emit_flags plus -march=native where accepted */
+    int n_flags;
+    char *const *env;      /* the child's environment: ours, with LC_ALL=C */
+    int timeout_ms;        /* of one compilation: $NANOCOMPILE_CC_TIMEOUT in seconds, else 60 s */
+    Hash identity;         /* of path, words, version, flags and the machine's ISA: part of every
+                              object's key */
+} Toolchain;
+/* Finds the compiler and what it accepts on this machine. The answer is kept in the cache, so that
+ * later starts run no compiler. E_BUILD: none found, or it does not work; with the remedy. */
+void toolchain_find(Env *e, Toolchain *tc);
+
+/* ---- cache.c: content-addressed objects under $NANOCOMPILE_CACHE, $XDG_CACHE_HOME/nanocompile, ~/.cache/nanocompile */
+typedef struct Cache {
+    const char *dir;           /* obj/KEY.c, obj/KEY.o, lib/KEY.so, cc/KEY; KEY.log where a compiler failed */
+    int n_hits, n_built;       /* objects, since cache_open */
+    int n_quarantined;         /* objects and libraries that were broken: renamed to *.bad, built again */
+    const volatile int *stop;  /* set by a signal's handler: ends a build with E_INTERRUPT; may be NULL */
+} Cache;
+void cache_open(Env *e, Cache *c, const char *dir /* NULL: the default */); /* E_IO with directory and remedy */
+/* One object file a kernel, built where missing (in parallel on n_jobs), verified where found: a corrupt
+ * one is quarantined and rebuilt. path[i] is the object of kernel i. Interrupted or failed: nothing half-written. */
+void cache_objects(Env *e, Cache *c, const Toolchain *tc, Kernel *const *k, int n, int n_jobs, const char **path);
+/* The shared library of these objects, likewise. */
+const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *const *object, int n);
+
+/* ---- load.c ------------------------------------------------------------------------------------ */
+typedef struct Library {
+    void *handle;
+    KernelFn *fn; /* by kernel index */
+} Library;
+void library_load(Env *e, Library *lib, const char *path, Kernel *const *k, int n); /* E_BUILD: says when the directory is noexec */
+void library_release(Library *lib);
+
+/* ---- build.c: all of the above for a program's kernels; n_jobs compilers at once --------------- */
+void library_build(Env *e, const Program *p, int n_jobs, Library *lib);
+
+/* ---- exec.c: runs a program, by C or by the nest interpreter ------------------------------------- */
+typedef struct Exec Exec;
+/* fn NULL: every call through nest_run. The program and the graph must outlive it. */
+Exec *exec_new(Env *e, const Graph *g, const Program *p, KernelFn *fn);
+void exec_free(Exec *x); /* its memory; the rest goes with the Env. NULL is fine */
+/* Binds and checks arguments and sizes (graph_bind), plans, calls each kernel. out[i] gets tensors in
+ * arena a. False fills err. A second run with the same sizes plans nothing again. */
+bool exec_run(Exec *x, const Args *args, Arena *a, Tensor *out, Err *err);
+/* The two halves of exec_run, for steady use: bind once, then call as often as wanted. In: out[i].data is
+ * NULL, for memory of the Exec that holds until the next bind, or the caller's, with its dtype and
+ * dims, which must be the output's. Out: out[i] in full. Arguments are used in place. */
+bool exec_bind(Exec *x, const Args *args, Tensor *out, Err *err);
+bool exec_call(Exec *x, Err *err);
+const Plan *exec_plan(const Exec *x); /* of the last bind */
+
+/* ---- npy.c: NumPy's file format, versions 1 to 3, C order, little-endian, the five dtypes -------- */
+Tensor npy_read(Env *e, Arena *a, const char *path); /* E_IO, E_SYNTAX, E_TYPE with the path */
+bool npy_write(const char *path, Tensor t, Err *err);
+
+/* ---- blas.c: OpenBLAS, found at run time, for the interpreter on request ------------------------- */
+/* says: what OpenBLAS says of itself, version and core. False: it is not there; err has the remedy. */
+bool blas_gemm(Gemm *out, const char **says, Err *err);
+
+#endif

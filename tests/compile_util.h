@@ -1,0 +1,34 @@
+/* compile_util.h - graphs and programs of real models for tests, without weights on disk. */
+#ifndef NC_TESTS_COMPILE_UTIL_H
+#define NC_TESTS_COMPILE_UTIL_H
+
+#include "compile.h"
+#include "model/model.h"
+#include "run/run.h"
+#include "tests/helpers.h"
+
+#define ALL_STAGES ((1u << N_STAGES) - 1)
+
+typedef struct ModelSize {
+    int hidden, inter, layers, heads, kv, vocab;
+} ModelSize;
+
+extern const ModelSize size_05b;  /* Qwen2.5-0.5B */
+extern const ModelSize size_tiny; /* the spec's test model */
+
+Graph *model_graph(Env *e, ModelSize size, bool last_only);
+Program *compiled(Env *e, const Graph *g, unsigned without, Compile *c); /* c may be NULL */
+int calls_of_kind(const Program *p, const char *kind);
+int kernels_of_kind(const Program *p, const char *kind);
+const char *traffic(Env *e, const Program *p); /* the byte polynomial, as text */
+int64_t at_sizes(Env *e, Dim d, int64_t seq, int64_t past);
+void plan_at(Env *e, const Program *p, int64_t seq, int64_t past, Plan *plan);
+
+/* Seeded arguments of a model graph at these sizes: weights scaled by their width, ids in range. */
+Args model_args(Env *e, const Graph *g, int64_t seq, int64_t past, uint64_t seed);
+/* Runs p by compiled C (or, library NULL, by its nests) and asserts success. */
+Tensor *run_program(Env *e, const Graph *g, const Program *p, const Library *lib, const Args *args);
+void build_program(Env *e, const Program *p, Library *lib); /* into a cache of the tests' own */
+void assert_same_bits(const Graph *g, const Tensor *a, const Tensor *b, const char *what);
+
+#endif
