@@ -40,7 +40,8 @@ Test(base_dim, equal_polynomials_are_equal_however_they_were_made)
     Dim right = dim_sub(&env, dim_mul(&env, a, a), dim_mul(&env, b, b));
     cr_assert(dim_eq(left, right));
     prints(left, "a*a - b*b");
-    cr_assert(dim_eq(dim_mul(&env, dim_mul(&env, c, a), b), dim_mul(&env, b, dim_mul(&env, a, c))));
+    cr_assert(
+        dim_eq(dim_mul(&env, dim_mul(&env, c, a), b), dim_mul(&env, b, dim_mul(&env, a, c))));
     prints(dim_mul(&env, dim_mul(&env, c, a), b), "a*b*c");
     cr_assert_not(dim_eq(left, dim_addk(&env, right, 1)));
     cr_assert_not(dim_eq(a, b));
@@ -189,8 +190,9 @@ Test(base_dim, stops_behind_the_last_token)
 
 Test(base_dim, says_where_and_what_it_found)
 {
-    fails("seq + ]", E_SYNTAX, "model.ncg:7: expected a number, a symbol or '(' in a dimension, "
-                               "found ']'");
+    fails("seq + ]", E_SYNTAX,
+          "model.ncg:7: expected a number, a symbol or '(' in a dimension, "
+          "found ']'");
     fails("(seq + 1", E_SYNTAX, "expected ')' in a dimension, found the end of the line");
     fails("", E_SYNTAX, "found the end of the line");
     fails("2 * -3", E_SYNTAX, "found '-'");
@@ -296,7 +298,8 @@ Test(base_dim, shapes_print_compare_and_count)
 
 Test(base_dim, keys_differ_where_dims_differ)
 {
-    static const char *const text[] = {"0", "1", "a", "b", "2*a", "a*a", "a + 1", "a*b", "a + b"};
+    static const char *const text[] = {"0",   "1",     "a",   "b",    "2*a",
+                                       "a*a", "a + 1", "a*b", "a + b"};
     Hash hash[countof(text)];
     for (size_t i = 0; i < countof(text); i++) {
         Buf b;

@@ -4,6 +4,7 @@
 #include "tests/fault.h"
 #include "tests/helpers.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,8 +122,10 @@ Test(base_machine, cpu_lists_are_counted)
     static const struct {
         const char *list;
         int count;
-    } row[] = {{"0", 1}, {"0-3,5\n", 5}, {"0,2,4-7", 6}, {"", 0}, {"3-1", 0}, {"0-", 0}, {"x", 0},
-               {"0-3x", 0}, {"0-99999999999", 0}, {"-1", 0}, {"0,,1", 0}, {"0-1048576", 0}};
+    } row[] = {{"0", 1},  {"0-3,5\n", 5}, {"0,2,4-7", 6},
+               {"", 0},   {"3-1", 0},     {"0-", 0},
+               {"x", 0},  {"0-3x", 0},    {"0-99999999999", 0},
+               {"-1", 0}, {"0,,1", 0},    {"0-1048576", 0}};
     for (size_t i = 0; i < countof(row); i++) {
         cr_assert_eq(cpu_list_count(row[i].list), row[i].count, "%s", row[i].list);
     }
@@ -240,13 +243,16 @@ Test(base_machine, nonsense_in_proc_and_sys_counts_as_silence)
 
 Test(base_machine, caches_are_read_by_level_and_kind)
 {
-    static const char *const row[][3] = {{"1", "Data", "48K"}, {"1", "Instruction", "32K"},
-                                         {"2", "Unified", "2048K"}, {"3", "Unified", "36M"}};
+    static const char *const row[][3] = {{"1", "Data", "48K"},
+                                         {"1", "Instruction", "32K"},
+                                         {"2", "Unified", "2048K"},
+                                         {"3", "Unified", "36M"}};
     for (size_t i = 0; i < countof(row); i++) {
         static const char *const file[] = {"level", "type", "size"};
         for (size_t k = 0; k < countof(file); k++) {
             char path[96];
-            snprintf(path, sizeof path, "sys/devices/system/cpu/cpu0/cache/index%zu/%s", i, file[k]);
+            snprintf(path, sizeof path, "sys/devices/system/cpu/cpu0/cache/index%zu/%s", i,
+                     file[k]);
             put(path, row[i][k]);
         }
     }
@@ -289,4 +295,22 @@ Test(base_machine, failing_calls_leave_no_descriptor_open)
     cr_assert_geq(fault_loop("open", read_in_a_new_env, NULL), 4);
     cr_assert_geq(fault_loop("read", read_in_a_new_env, NULL), 4);
     cr_assert_geq(fault_loop("alloc", read_in_a_new_env, NULL), 2);
+}
+
+Test(base_machine, without_memory_there_is_no_answer_rather_than_a_wrong_one)
+{
+    char padding[200001];
+    memset(padding, '\n', sizeof padding - 1);
+    padding[sizeof padding - 1] = 0;
+    put("proc/self/cgroup", padding);
+    int runs = 0;
+    for (bool hit = true; hit; runs += hit) {
+        Err err;
+        fault_arm("alloc", runs + 1, false, ENOMEM);
+        bool ok = read_in_a_new_env(NULL, &err);
+        hit = fault_hits() > 0;
+        fault_disarm();
+        cr_assert(ok != hit && (ok || err.code == E_NOMEM));
+    }
+    cr_assert_geq(runs, 3);
 }

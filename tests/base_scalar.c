@@ -178,11 +178,29 @@ Test(base_value, prints_as_numpy_does)
         float x;
         const char *text;
     } row[] = {
-        {1e-6f, "1e-06"}, {4, "4.0"}, {0.125f, "0.125"}, {1e16f, "1e+16"}, {-INFINITY, "-inf"},
-        {INFINITY, "inf"}, {NAN, "nan"}, {-0.0f, "-0.0"}, {0, "0.0"}, {0.1f, "0.1"},
-        {1.0f / 3, "0.33333334"}, {123456789, "123456790.0"}, {0.00125f, "0.00125"},
-        {0.001f, "0.001"}, {1e15f, "1000000000000000.0"}, {3.4028235e38f, "3.4028235e+38"},
-        {1e-45f, "1e-45"}, {-1.25e-7f, "-1.25e-07"}, {16777216, "16777216.0"}, {100.5f, "100.5"},
+        {1e-6f, "1e-06"},
+        {4, "4.0"},
+        {0.125f, "0.125"},
+        {1e16f, "1e+16"},
+        {-INFINITY, "-inf"},
+        {INFINITY, "inf"},
+        {NAN, "nan"},
+        {-0.0f, "-0.0"},
+        {0, "0.0"},
+        {0.1f, "0.1"},
+        {1.0f / 3, "0.33333334"},
+        {123456789.f, "123456790.0"},
+        {0.00125f, "0.00125"},
+        {0.001f, "0.001"},
+        {5e15f, "5000000000000000.0"},
+        {1e-4f, "1e-04"},
+        {0.00011f, "0.00011"},
+        {1e15f, "1000000000000000.0"},
+        {3.4028235e38f, "3.4028235e+38"},
+        {1e-45f, "1e-45"},
+        {-1.25e-7f, "-1.25e-07"},
+        {16777216, "16777216.0"},
+        {100.5f, "100.5"},
     };
     Env e;
     env_init(&e);
@@ -207,7 +225,8 @@ Test(base_value, every_printed_float_reads_back)
         float x;
         memcpy(&x, &bits, sizeof x);
         const char *text = shown(&e, f(x), DT_F32);
-        cr_assert(value_same(f(strtof(text, NULL)), f(x), DT_F32), "%s is not %a", text, (double)x);
+        cr_assert(value_same(f(strtof(text, NULL)), f(x), DT_F32), "%s is not %a", text,
+                  (double)x);
         env_release(&e);
         env_init(&e);
     }

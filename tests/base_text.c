@@ -2,6 +2,7 @@
 #include "tests/helpers.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static Env env;
@@ -75,8 +76,8 @@ Test(base_buf, json_escapes_what_must_be_escaped)
 
 Test(base_buf, json_replaces_what_is_no_utf8)
 {
-    static const char *const bad[] = {"\x80", "\xc0\xaf", "\xe2\x82", "\xed\xa0\x80",
-                                      "\xf5\x80\x80\x80", "\xf4\x90\x80\x80"};
+    static const char *const bad[] = {"\x80",         "\xc0\xaf",         "\xe2\x82",
+                                      "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xf4\x90\x80\x80"};
     static const int replaced[] = {1, 2, 2, 3, 4, 4};
     for (size_t i = 0; i < countof(bad); i++) {
         buf_clear(&buf);
@@ -185,6 +186,18 @@ Test(base_rng, below_stays_below_and_reaches_everything)
     for (int i = 0; i < 7; i++) {
         cr_assert(seen[i]);
     }
+}
+
+Test(base_rng, below_is_even_where_a_modulo_is_not)
+{
+    enum { N = 30000 };
+    Rng r;
+    rng_seed(&r, 3);
+    int low = 0;
+    for (int i = 0; i < N; i++) {
+        low += rng_below(&r, UINT64_C(3) << 62) < UINT64_C(1) << 62;
+    }
+    cr_assert_lt(abs(low - N / 3), 500); /* a modulo would give N / 2 */
 }
 
 Test(base_rng, unit_and_normal_have_their_moments)

@@ -9,7 +9,7 @@ typedef enum CallId {
 #define X(ret, name, params, args, failed) CALL_##name,
     OS_CALLS(X)
 #undef X
-    N_CALLS
+        N_CALLS
 } CallId;
 
 static const char *const call_name[N_CALLS] = {
@@ -68,7 +68,8 @@ static int call_id(const char *call)
 
 void fault_arm(const char *call, int nth, bool persistent, int err)
 {
-    fault = (struct Fault){.call = call_id(call), .nth = nth, .persistent = persistent, .err = err};
+    fault =
+        (struct Fault){.call = call_id(call), .nth = nth, .persistent = persistent, .err = err};
     os = (Os){
 #define X(ret, name, params, args, failed) .name = faulty_##name,
         OS_CALLS(X)

@@ -630,7 +630,7 @@ Graph *gen_graph(Env *e, Rng *r)
     g.largest.value[past] = 5;
     front_init(&g.f, e, "random");
     declare_inputs(&g);
-    for (int n = 4 + below(&g, 12); n > 0; n--) {
+    for (int n = 5 + below(&g, 14); n > 0; n--) {
         random_step(&g);
     }
     declare_outputs(&g);

@@ -90,11 +90,12 @@ void must_work(Env *e, void (*body)(Env *e, void *arg), void *arg)
     cr_assert(env_try(e, body, arg), "failed: %s", e->err.text);
 }
 
-void must_fail(Env *e, void (*body)(Env *e, void *arg), void *arg, ErrCode code, const char *words)
+void must_fail(Env *e, void (*body)(Env *e, void *arg), void *arg, ErrCode code,
+               const char *words)
 {
     cr_assert_not(env_try(e, body, arg), "it did not fail; expected \"%s\"", words);
-    cr_assert_eq(e->err.code, code, "%s instead of %s: %s", err_name(e->err.code), err_name(code),
-                 e->err.text);
+    cr_assert_eq(e->err.code, code, "%s instead of %s: %s", err_name(e->err.code),
+                 err_name(code), e->err.text);
     cr_assert(strstr(e->err.text, words), "\"%s\" is not in \"%s\"", words, e->err.text);
 }
 

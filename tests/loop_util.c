@@ -108,17 +108,18 @@ static void run_compiler(Env *e, char **argv)
     Buf said;
     int status = -1;
     buf_init(&said, &e->kernel);
-    cr_assert(os_run(argv, environ, COMPILE_TIMEOUT_MS, OUTPUT_BYTES, &said, &status, &err), "%s",
-              err.text);
+    cr_assert(os_run(argv, environ, COMPILE_TIMEOUT_MS, OUTPUT_BYTES, &said, &status, &err),
+              "%s", err.text);
     cr_assert(status == 0, "the C compiler refused: %s", said.at);
 }
 
-Compiled compile_kernels(Env *e, Kernel *const *k, int n)
+Compiled compile_kernels(Env *e, Kernel *const *k, int n, const char *warnings)
 {
     Compiled c = {.dir = temp_dir()};
     Vec(char *) argv = {0};
     const char *cc = getenv("CC");
-    char *const head[] = {"/usr/bin/env", cc ? (char *)cc : "gcc", "-Wall", "-Wextra", "-Werror"};
+    char *const head[] = {"/usr/bin/env", cc ? (char *)cc : "gcc", (char *)warnings, "-Wextra",
+                          "-Werror"};
     for (size_t i = 0; i < countof(head); i++) {
         *vec_push(&e->kernel, &argv) = head[i];
     }

@@ -14,5 +14,5 @@ show() {
 show cat "$graph"
 show "$program" dump loops "$graph"
 show "$program" dump c "$graph"
-show "$program" eval "$graph" --compare interp,nest,c --seq 4
+show "$program" eval "$graph" --compare=interp,nest,c --seq=4
 printf '\nNext: write a graph of your own (README.md), or read compiler/compile.c.\n'

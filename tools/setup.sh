@@ -9,7 +9,7 @@ packages="gcc libc6-dev make pkg-config
     libopenblas-dev libcriterion-dev $*"
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    if pkg-config --exists jansson libxxhash libcpuid sqlite3 libpcre2-8 libutf8proc openblas criterion; then
+    if pkg-config --exists jansson libxxhash libcpuid sqlite3 libpcre2-8 libutf8proc openblas criterion 2>/dev/null; then
         exit 0
     fi
     echo "make setup: this is not a Debian system, so nothing was installed. Install a C compiler, make," >&2

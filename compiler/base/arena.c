@@ -166,7 +166,8 @@ void *arena_alloc_n(Arena *a, size_t n, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(n, size, &bytes)) {
-        fail(a->env, E_NOMEM, "Out of memory: %zu elements of %zu bytes are too large.", n, size);
+        fail(a->env, E_NOMEM, "Out of memory: %zu elements of %zu bytes are too large.", n,
+             size);
     }
     return arena_alloc(a, bytes);
 }

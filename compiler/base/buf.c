@@ -63,7 +63,6 @@ void buf_printf(Buf *b, const char *fmt, ...)
     va_end(ap);
     check(n >= 0);
     if ((size_t)n >= b->cap - b->len) {
-        b->at[b->len] = 0; /* undo the cut attempt: reserve copies up to here */
         reserve(b, (size_t)n);
         vsnprintf(b->at + b->len, b->cap - b->len, fmt, again);
     }
@@ -83,7 +82,7 @@ void buf_pad(Buf *b, size_t column, size_t line_start)
     b->at[b->len] = 0;
 }
 
-/* Length of the UTF-8 character at s, or 0 where there is none (overlong and surrogates too). */
+/* Length of the UTF-8 character at s, or 0: none there, an overlong or a surrogate one. */
 static size_t utf8_len(const unsigned char *s, size_t left)
 {
     size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;

@@ -34,13 +34,15 @@ Sym sym_intern(Env *e, const char *name, size_t len)
         }
     }
     if (!is_name(name, len)) {
-        fail(e, E_SYNTAX, "\"%.*s\" is not a symbol: a name is at most %d letters, digits and "
-             "underscores and does not start with a digit.", (int)(len < 80 ? len : 80), name,
-             MAX_SYMBOL_NAME);
+        fail(e, E_SYNTAX,
+             "\"%.*s\" is not a symbol: a name is at most %d letters, digits and underscores, "
+             "and does not start with a digit.",
+             (int)(len < 80 ? len : 80), name, MAX_SYMBOL_NAME);
     }
     if (e->n_symbols == MAX_SYMBOLS) {
-        fail(e, E_GRAPH, "Symbol \"%.*s\" is one too many: at most %d different symbols are "
-             "allowed.", (int)len, name, MAX_SYMBOLS);
+        fail(e, E_GRAPH,
+             "Symbol \"%.*s\" is one too many: at most %d different symbols are allowed.",
+             (int)len, name, MAX_SYMBOLS);
     }
     e->symbol[e->n_symbols] = arena_strn(&e->model, name, len);
     return (Sym)e->n_symbols++;
@@ -136,7 +138,8 @@ static Term product(Env *e, const Term *a, const Term *b)
 {
     Term t = {.degree = (uint8_t)(a->degree + b->degree)};
     if (t.degree > MAX_DEGREE) {
-        fail(e, E_SHAPE, "A symbolic dimension would multiply more than %d symbols.", MAX_DEGREE);
+        fail(e, E_SHAPE, "A symbolic dimension would multiply more than %d symbols.",
+             MAX_DEGREE);
     }
     if (__builtin_mul_overflow(a->coef, b->coef, &t.coef)) {
         overflow(e, "the product of two coefficients");
@@ -162,9 +165,9 @@ Dim dim_int(int64_t k)
 Dim dim_sym(Env *e, Sym s)
 {
     check(s < e->n_symbols);
-    Poly p = {.n = 1};
-    p.term[0] = (Term){.coef = 1, .degree = 1, .sym = {s}};
-    return canonical(e, &p);
+    Term *t = arena_new(&e->model, Term);
+    *t = (Term){.coef = 1, .degree = 1, .sym = {s}};
+    return (Dim){.n = 1, .term = t};
 }
 
 Dim dim_named(Env *e, const char *name)
@@ -172,6 +175,7 @@ Dim dim_named(Env *e, const char *name)
     return dim_sym(e, sym_intern(e, name, strlen(name)));
 }
 
+/* a + sign * b */
 static Dim combine(Env *e, Dim a, Dim b, int sign)
 {
     Term own_a, own_b;
@@ -182,8 +186,17 @@ static Dim combine(Env *e, Dim a, Dim b, int sign)
     return canonical(e, &sum);
 }
 
+static bool both_const(Dim a, Dim b)
+{
+    return a.n == 0 && b.n == 0;
+}
+
 Dim dim_add(Env *e, Dim a, Dim b)
 {
+    int64_t k;
+    if (both_const(a, b) && !__builtin_add_overflow(a.k, b.k, &k)) {
+        return dim_int(k);
+    }
     if (dim_is(a, 0)) {
         return b;
     }
@@ -192,22 +205,21 @@ Dim dim_add(Env *e, Dim a, Dim b)
 
 Dim dim_sub(Env *e, Dim a, Dim b)
 {
+    int64_t k;
+    if (both_const(a, b) && !__builtin_sub_overflow(a.k, b.k, &k)) {
+        return dim_int(k);
+    }
     return dim_is(b, 0) ? a : combine(e, a, b, -1);
 }
 
-Dim dim_mul(Env *e, Dim a, Dim b)
+static Dim multiply(Env *e, Dim a, Dim b)
 {
-    if (dim_is(a, 1)) {
-        return b;
-    }
-    if (dim_is(b, 1)) {
-        return a;
-    }
     Term own_a, own_b;
     int na, nb;
     const Term *ta = terms(a, &own_a, &na), *tb = terms(b, &own_b, &nb);
-    Poly sum[2], row;
-    int now = sum[0].n = 0;
+    Poly sum[2], row; /* the sum so far and the next one, in turn */
+    int now = 0;
+    sum[now].n = 0;
     for (int i = 0; i < na; i++, now = !now) {
         row.n = 0;
         for (int j = 0; j < nb; j++) {
@@ -216,6 +228,18 @@ Dim dim_mul(Env *e, Dim a, Dim b)
         merge(e, &sum[!now], sum[now].term, sum[now].n, row.term, row.n, 1);
     }
     return canonical(e, &sum[now]);
+}
+
+Dim dim_mul(Env *e, Dim a, Dim b)
+{
+    int64_t k;
+    if (both_const(a, b) && !__builtin_mul_overflow(a.k, b.k, &k)) {
+        return dim_int(k);
+    }
+    if (dim_is(a, 1)) {
+        return b;
+    }
+    return dim_is(b, 1) ? a : multiply(e, a, b);
 }
 
 Dim dim_addk(Env *e, Dim a, int64_t k)

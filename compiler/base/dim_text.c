@@ -155,13 +155,15 @@ static Dim read_factor(Reader *r, bool negative)
         while (name_char(*r->s)) {
             r->s++;
         }
-        return negate_if(r, negative, dim_sym(r->e, sym_intern(r->e, name, (size_t)(r->s - name))));
+        Sym sym = sym_intern(r->e, name, (size_t)(r->s - name));
+        return negate_if(r, negative, dim_sym(r->e, sym));
     }
     if (c != '(') {
         unexpected(r, "a number, a symbol or '(' in a dimension");
     }
     if (++r->depth > MAX_DEPTH) {
-        fail(r->e, E_SYNTAX, "%s: parentheses are nested more than %d deep.", r->where, MAX_DEPTH);
+        fail(r->e, E_SYNTAX, "%s: parentheses are nested more than %d deep.", r->where,
+             MAX_DEPTH);
     }
     r->s++;
     Dim d = read_sum(r);

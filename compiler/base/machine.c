@@ -45,24 +45,24 @@ const char *feature_name(Feature f)
 enum { XCR0_YMM = 0x06, XCR0_ZMM = 0xe6 }; /* SSE and AVX state; and masks and 512-bit state */
 
 /* Columns: feature, register, bit, XCR0 bits it needs */
-#define X86_FEATURES(X)                      \
-    X(SSE42, leaf1_ecx, 20, 0)               \
-    X(AVX, leaf1_ecx, 28, XCR0_YMM)          \
-    X(AVX2, leaf7_ebx, 5, XCR0_YMM)          \
-    X(FMA, leaf1_ecx, 12, XCR0_YMM)          \
-    X(F16C, leaf1_ecx, 29, XCR0_YMM)         \
-    X(AVX512F, leaf7_ebx, 16, XCR0_ZMM)      \
-    X(AVX512BW, leaf7_ebx, 30, XCR0_ZMM)     \
-    X(AVX512DQ, leaf7_ebx, 17, XCR0_ZMM)     \
-    X(AVX512VL, leaf7_ebx, 31, XCR0_ZMM)     \
-    X(AVX512VNNI, leaf7_ecx, 11, XCR0_ZMM)   \
-    X(AVXVNNI, leaf7_1_eax, 4, XCR0_YMM)     \
+#define X86_FEATURES(X)                    \
+    X(SSE42, leaf1_ecx, 20, 0)             \
+    X(AVX, leaf1_ecx, 28, XCR0_YMM)        \
+    X(AVX2, leaf7_ebx, 5, XCR0_YMM)        \
+    X(FMA, leaf1_ecx, 12, XCR0_YMM)        \
+    X(F16C, leaf1_ecx, 29, XCR0_YMM)       \
+    X(AVX512F, leaf7_ebx, 16, XCR0_ZMM)    \
+    X(AVX512BW, leaf7_ebx, 30, XCR0_ZMM)   \
+    X(AVX512DQ, leaf7_ebx, 17, XCR0_ZMM)   \
+    X(AVX512VL, leaf7_ebx, 31, XCR0_ZMM)   \
+    X(AVX512VNNI, leaf7_ecx, 11, XCR0_ZMM) \
+    X(AVXVNNI, leaf7_1_eax, 4, XCR0_YMM)   \
     X(AVX512BF16, leaf7_1_eax, 5, XCR0_ZMM)
 
 void cpu_features(const CpuBits *bits, bool feature[N_FEATURES])
 {
 #define X(id, reg, bit, state) \
-    feature[FEAT_##id] = (bits->reg >> (bit) & 1) && (bits->xcr0 & (state)) == (state);
+    feature[FEAT_##id] = ((bits->reg >> (bit)) & 1) && (bits->xcr0 & (state)) == (state);
     X86_FEATURES(X)
 #undef X
 }

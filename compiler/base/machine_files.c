@@ -85,7 +85,8 @@ static int64_t cache_bytes(const char *text)
 static const char *cache_file(Env *e, const char *root, int index, const char *name)
 {
     static const char folder[] = "/sys/devices/system/cpu/cpu0/cache";
-    return machine_file(e, root, arena_printf(&e->kernel, "%s/index%d/%s", folder, index, name));
+    const char *path = arena_printf(&e->kernel, "%s/index%d/%s", folder, index, name);
+    return machine_file(e, root, path);
 }
 
 /* Overwrites what CPUID said: under a hypervisor the kernel knows better. */
@@ -115,10 +116,15 @@ static void keep_smaller(double *quota, double cpus)
     }
 }
 
+static const char *group_file(Env *e, const char *root, const char *group, const char *name)
+{
+    return machine_file(e, root, arena_printf(&e->kernel, "%s/%s", group, name));
+}
+
 /* v2: "200000 100000" or "max 100000", in microseconds. */
 static void quota_v2(Env *e, const char *root, const char *group, double *quota)
 {
-    const char *s = machine_file(e, root, arena_printf(&e->kernel, "%s/cpu.max", group));
+    const char *s = group_file(e, root, group, "cpu.max");
     int64_t allowed, period;
     if (s && read_number(&s, INT64_MAX, &allowed) && read_number(&s, INT64_MAX, &period) &&
         period > 0) {
@@ -129,8 +135,8 @@ static void quota_v2(Env *e, const char *root, const char *group, double *quota)
 /* v1: two files; a quota of -1 is none. */
 static void quota_v1(Env *e, const char *root, const char *group, double *quota)
 {
-    const char *q = machine_file(e, root, arena_printf(&e->kernel, "%s/cpu.cfs_quota_us", group));
-    const char *p = machine_file(e, root, arena_printf(&e->kernel, "%s/cpu.cfs_period_us", group));
+    const char *q = group_file(e, root, group, "cpu.cfs_quota_us");
+    const char *p = group_file(e, root, group, "cpu.cfs_period_us");
     int64_t allowed, period;
     if (q && p && read_number(&q, INT64_MAX, &allowed) && read_number(&p, INT64_MAX, &period) &&
         period > 0) {
@@ -142,8 +148,8 @@ typedef void QuotaOf(Env *e, const char *root, const char *group, double *quota)
 
 /* The group and all its parents up to the mount. Inside a container the path may be the host's
  * and lead nowhere: the walk still ends at the mount, where the container's own limit is. */
-static void walk(Env *e, const char *root, const char *mount, const char *path, QuotaOf *quota_of,
-                 double *quota)
+static void walk(Env *e, const char *root, const char *mount, const char *path,
+                 QuotaOf *quota_of, double *quota)
 {
     char *group = arena_printf(&e->kernel, "%s%s", mount, strstr(path, "/..") ? "" : path);
     char *top = group + strlen(mount);
@@ -184,7 +190,8 @@ static void quota_of_line(Env *e, const char *root, char *line, double *quota)
         walk(e, root, "/sys/fs/cgroup/unified", path, quota_v2, quota);
     } else if (listed(controllers, "cpu")) {
         walk(e, root, "/sys/fs/cgroup/cpu", path, quota_v1, quota);
-        walk(e, root, arena_printf(&e->kernel, "%s/%s", base, controllers), path, quota_v1, quota);
+        const char *mount = arena_printf(&e->kernel, "%s/%s", base, controllers);
+        walk(e, root, mount, path, quota_v1, quota);
     }
 }
 

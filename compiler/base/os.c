@@ -48,8 +48,8 @@ static int set_child_signals(posix_spawnattr_t *attr)
     int err = posix_spawnattr_setsigmask(attr, &none);
     err = err ? err : posix_spawnattr_setsigdefault(attr, &all);
     err = err ? err : posix_spawnattr_setpgroup(attr, 0);
-    return err ? err : posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK |
-                                                POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP;
+    return err ? err : posix_spawnattr_setflags(attr, flags);
 }
 
 static pid_t spawn(const char *path, char *const argv[], char *const envp[], int fd_out)
@@ -63,7 +63,8 @@ static pid_t spawn(const char *path, char *const argv[], char *const envp[], int
         if (!err) {
             err = set_child_files(&files, fd_out);
             err = err ? err : set_child_signals(&attr);
-            err = err ? err : posix_spawnp(&pid, path, &files, &attr, argv, envp ? envp : environ);
+            char *const *env = envp ? envp : environ;
+            err = err ? err : posix_spawnp(&pid, path, &files, &attr, argv, env);
             posix_spawnattr_destroy(&attr);
         }
         posix_spawn_file_actions_destroy(&files);
@@ -77,15 +78,15 @@ static int poll_fds(struct pollfd *fds, unsigned long n, int timeout_ms)
     return poll(fds, n, timeout_ms);
 }
 
-#define SYSTEM_CALLS                                                                       \
-    {                                                                                      \
-        .alloc = malloc, .realloc = realloc, .open = open_cloexec, .close = close,         \
-        .read = read, .write = write, .fstat = fstat, .stat = stat, .fsync = fsync,        \
-        .rename = rename, .unlink = unlink, .mkdir = mkdir, .rmdir = rmdir,                \
-        .mkdtemp = mkdtemp, .mmap = mmap, .munmap = munmap, .madvise = madvise,            \
-        .pipe = pipe_cloexec, .poll = poll_fds, .spawn = spawn, .waitpid = waitpid,        \
-        .kill = kill, .dlopen = dlopen, .dlsym = dlsym, .dlclose = dlclose,                \
-        .clock_gettime = clock_gettime,                                                    \
+#define SYSTEM_CALLS                                                                \
+    {                                                                               \
+        .alloc = malloc, .realloc = realloc, .open = open_cloexec, .close = close,  \
+        .read = read, .write = write, .fstat = fstat, .stat = stat, .fsync = fsync, \
+        .rename = rename, .unlink = unlink, .mkdir = mkdir, .rmdir = rmdir,         \
+        .mkdtemp = mkdtemp, .mmap = mmap, .munmap = munmap, .madvise = madvise,     \
+        .pipe = pipe_cloexec, .poll = poll_fds, .spawn = spawn, .waitpid = waitpid, \
+        .kill = kill, .dlopen = dlopen, .dlsym = dlsym, .dlclose = dlclose,         \
+        .clock_gettime = clock_gettime,                                             \
     }
 
 Os os = SYSTEM_CALLS;
@@ -145,7 +146,8 @@ static void read_to_end(Env *e, void *arg)
     }
 }
 
-bool os_read_file(Arena *a, const char *path, size_t max_bytes, char **text, size_t *len, Err *err)
+bool os_read_file(Arena *a, const char *path, size_t max_bytes, char **text, size_t *len,
+                  Err *err)
 {
     Reading r = {.arena = a, .path = path, .max_bytes = max_bytes};
     r.fd = open_file(path, O_RDONLY);

@@ -15,11 +15,11 @@
 typedef struct Run {
     const char *name;
     pid_t pid;
-    int fd;               /* read end of its output */
+    int fd; /* read end of its output */
     uint64_t deadline_ns;
     int timeout_ms;
-    char *ring;           /* the last size bytes of output */
-    size_t size, at;      /* at: where the next byte goes */
+    char *ring;      /* the last size bytes of output */
+    size_t size, at; /* at: where the next byte goes */
     bool wrapped;
 } Run;
 
@@ -52,7 +52,8 @@ static Progress read_some(Run *r)
 
 static Progress timed_out(const Run *r, Err *err)
 {
-    err_set(err, E_IO, "%s did not finish within %d ms and was stopped.", r->name, r->timeout_ms);
+    err_set(err, E_IO, "%s did not finish within %d ms and was stopped.", r->name,
+            r->timeout_ms);
     return BROKEN;
 }
 

@@ -24,6 +24,7 @@ const ScalarInfo scalar_info[N_SCALAR_OPS] = {
 /* ---- evaluation ------------------------------------------------------------
  * Rows: operation, result in terms of a and b. */
 
+/* clang-format off */
 #define FLOAT_OPS(X)          \
     X(ADD, a + b)             \
     X(SUB, a - b)             \
@@ -53,6 +54,7 @@ const ScalarInfo scalar_info[N_SCALAR_OPS] = {
     X(LT, a < b)                                                          \
     X(NE, a != b)                                                         \
     X(OR, a || b)
+/* clang-format on */
 
 static Value int_value(int64_t i)
 {
@@ -69,14 +71,10 @@ static Value float_value(float f)
 static int64_t wrap(int64_t i, Dtype t)
 {
     switch (t) {
-    case DT_I32:
-        return (int32_t)i;
-    case DT_I8:
-        return (int8_t)i;
-    case DT_BOOL:
-        return i != 0;
-    default:
-        return i;
+    case DT_I32: return (int32_t)i;
+    case DT_I8: return (int8_t)i;
+    case DT_BOOL: return i != 0;
+    default: return i;
     }
 }
 
@@ -88,31 +86,26 @@ static _Noreturn void undefined_op(ScalarOp op, Dtype t)
 static Value eval_float(ScalarOp op, float a, float b)
 {
     switch (op) {
-#define X(id, result)   \
-    case S_##id:        \
-        return float_value(result);
+#define X(id, result) \
+    case S_##id: return float_value(result);
         FLOAT_OPS(X)
 #undef X
-#define X(id, result)   \
-    case S_##id:        \
-        return int_value(result);
+#define X(id, result) \
+    case S_##id: return int_value(result);
         FLOAT_COMPARES(X)
 #undef X
-    default:
-        undefined_op(op, DT_F32);
+    default: undefined_op(op, DT_F32);
     }
 }
 
 static int64_t eval_int(ScalarOp op, Dtype t, int64_t a, int64_t b)
 {
     switch (op) {
-#define X(id, result)   \
-    case S_##id:        \
-        return result;
+#define X(id, result) \
+    case S_##id: return result;
         INT_OPS(X)
 #undef X
-    default:
-        undefined_op(op, t);
+    default: undefined_op(op, t);
     }
 }
 
@@ -157,36 +150,22 @@ Value scalar_cast(Value a, Dtype from, Dtype to)
 Value value_load(const void *p, Dtype t, int64_t index)
 {
     switch (t) {
-    case DT_F32:
-        return float_value(((const float *)p)[index]);
-    case DT_I64:
-        return int_value(((const int64_t *)p)[index]);
-    case DT_I32:
-        return int_value(((const int32_t *)p)[index]);
-    case DT_I8:
-        return int_value(((const int8_t *)p)[index]);
-    default:
-        return int_value(((const uint8_t *)p)[index] != 0);
+    case DT_F32: return float_value(((const float *)p)[index]);
+    case DT_I64: return int_value(((const int64_t *)p)[index]);
+    case DT_I32: return int_value(((const int32_t *)p)[index]);
+    case DT_I8: return int_value(((const int8_t *)p)[index]);
+    default: return int_value(((const uint8_t *)p)[index] != 0);
     }
 }
 
 void value_store(void *p, Dtype t, int64_t index, Value v)
 {
     switch (t) {
-    case DT_F32:
-        ((float *)p)[index] = v.f;
-        break;
-    case DT_I64:
-        ((int64_t *)p)[index] = v.i;
-        break;
-    case DT_I32:
-        ((int32_t *)p)[index] = (int32_t)v.i;
-        break;
-    case DT_I8:
-        ((int8_t *)p)[index] = (int8_t)v.i;
-        break;
-    default:
-        ((uint8_t *)p)[index] = v.i != 0;
+    case DT_F32: ((float *)p)[index] = v.f; break;
+    case DT_I64: ((int64_t *)p)[index] = v.i; break;
+    case DT_I32: ((int32_t *)p)[index] = (int32_t)v.i; break;
+    case DT_I8: ((int8_t *)p)[index] = (int8_t)v.i; break;
+    default: ((uint8_t *)p)[index] = v.i != 0;
     }
 }
 

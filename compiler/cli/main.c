@@ -12,6 +12,13 @@ typedef struct Command {
 } Command;
 
 static const Command commands[] = {
+    {"run", cmd_run, "continue or answer a prompt with a model"},
+    {"chat", cmd_chat, "a conversation on the terminal"},
+    {"perplexity", cmd_perplexity, "how well a model foretells a text"},
+    {"logits", cmd_logits, "logits of every position, as a NumPy file"},
+    {"tokenize", cmd_tokenize, "text to token ids"},
+    {"detokenize", cmd_detokenize, "token ids to text"},
+    {"synth", cmd_synth, "write a model folder with seeded random weights"},
     {"dump", cmd_dump, "show a model at some stage: graph, kernels, loops, C, plan, traffic ..."},
     {"eval", cmd_eval, "run a graph by interpreter, nest interpreter or C; compare them"},
     {"check", cmd_check, "what this machine and its tools can do, and what to do about the rest"},

@@ -1,9 +1,10 @@
 /* c.c - one kernel as a C file that compiles alone.
  *
  * The nest is printed as it stands: a loop an axis, named by the axis; a variable a let or an
- * accumulator. Expressions come from expr_print with the C style below. The arithmetic is exactly
- * the nest interpreter's: f32 operations stay float, integers are cut to their width, float to
- * integer saturates. The output never aliases an operand (the arena's rule), hence restrict. */
+ * accumulator. Expressions come from expr_print with the C style below. The arithmetic is
+ * exactly the nest interpreter's: f32 operations stay float, integers are cut to their width,
+ * float to integer saturates. The output never aliases an operand (the arena's rule), hence
+ * restrict. */
 #include "emit/emit.h"
 
 #include <inttypes.h>
@@ -68,12 +69,15 @@ typedef struct Helper {
     const char *text;    /* the definition */
 } Helper;
 
-#define SATURATE(t, ctype, bound, MIN, MAX)                                                 \
-    {"f32_to_" t "(",                                                                       \
-     "static inline " ctype " f32_to_" t "(float x)\n{\n"                                    \
-     "    if (x >= " bound ") {\n        return " MAX ";\n    }\n"                           \
-     "    if (x < -" bound ") {\n        return " MIN ";\n    }\n"                           \
-     "    return x == x ? (" ctype ")x : 0;\n}\n\n"}
+/* Guarded, so that the C of many kernels may stand in one file. */
+#define SATURATE(t, ctype, bound, MIN, MAX)                                            \
+    {                                                                                  \
+        "f32_to_" t "(", "#ifndef NC_TO_" MIN "\n#define NC_TO_" MIN "\n"              \
+                         "static inline " ctype " f32_to_" t "(float x)\n{\n"          \
+                         "    if (x >= " bound ") {\n        return " MAX ";\n    }\n" \
+                         "    if (x < -" bound ") {\n        return " MIN ";\n    }\n" \
+                         "    return x == x ? (" ctype ")x : 0;\n}\n#endif\n\n"        \
+    }
 
 static const Helper helpers[N_DTYPES] = {
     [DT_I64] = SATURATE("i64", "int64_t", "0x1p+63f", "INT64_MIN", "INT64_MAX"),
@@ -118,17 +122,10 @@ static void mark(const Expr *x, void *ctx)
         u->n_syms += !u->sym[x->id];
         u->sym[x->id] = true;
         break;
-    case X_LOAD:
-        u->operand[x->id] = true;
-        break;
-    case X_VAR:
-        u->var[x->id] = true;
-        break;
-    case X_CAST:
-        u->helper[x->dtype] |= x->a->dtype == DT_F32;
-        break;
-    default:
-        break;
+    case X_LOAD: u->operand[x->id] = true; break;
+    case X_VAR: u->var[x->id] = true; break;
+    case X_CAST: u->helper[x->dtype] |= x->a->dtype == DT_F32; break;
+    default: break;
     }
 }
 
@@ -209,9 +206,7 @@ static void declare(const Writer *w, const char *qualifier, int var, const Expr 
 static void write_stmt(const Writer *w, const Stmt *s)
 {
     switch (s->kind) {
-    case STMT_LET:
-        declare(w, "const ", s->var, s->value);
-        break;
+    case STMT_LET: declare(w, "const ", s->var, s->value); break;
     case STMT_STORE:
         line(w, w->k->operand.at[0].name);
         buf_char(w->out, '[');
@@ -261,7 +256,8 @@ static void write_params(const Writer *w)
         const Operand *o = &k->operand.at[i];
         if (i == 0 || w->used->operand[i]) {
             line(w, i == 0 ? "" : "const ");
-            buf_printf(w->out, "%s *restrict %s = params[%d];\n", dtype_ctype(o->dtype), o->name, i);
+            buf_printf(w->out, "%s *restrict %s = params[%d];\n", dtype_ctype(o->dtype),
+                       o->name, i);
         }
     }
     for (int i = 0; i < k->n_syms; i++) {
@@ -287,8 +283,9 @@ static void write_file(Env *e, const Kernel *k, const char *name, Buf *out)
             buf_str(out, helpers[i].text);
         }
     }
-    buf_printf(out, "int32_t %s(void *const *params, const int64_t *syms, int part, int n_parts)\n{\n",
-               name);
+    buf_printf(
+        out, "int32_t %s(void *const *params, const int64_t *syms, int part, int n_parts)\n{\n",
+        name);
     w.depth = 1;
     write_params(&w);
     open_loops(&w, k->nest.outer.at, k->nest.outer.n, AXIS_SPACE);

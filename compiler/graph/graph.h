@@ -1,5 +1,5 @@
-/* graph.h - the Graph: SSA over 26 primitives with symbolic dims. Nodes are made by the checked
- * constructor only; the interpreter defines what a graph means. spec: graph-ir.md */
+/* graph.h - the Graph: SSA over the primitives of ops.h, with symbolic dims. Nodes are made by
+ * the checked constructor only; the interpreter defines what a graph means. spec: graph-ir.md */
 #ifndef NC_GRAPH_H
 #define NC_GRAPH_H
 
@@ -153,7 +153,7 @@ Node *c_rope(Front *f, Node *x, Node *cos, Node *sin);
 Node *c_repeat_kv(Front *f, Node *x, int groups);
 Node *c_causal_mask(Front *f, Dim seq, Dim past);
 
-/* ---- listing.c ------------------------------------------------------------- */
+/* ---- listing.c, ops_table.c ------------------------------------------------- */
 void graph_listing(const Graph *g, Buf *out);  /* the deterministic listing of spec graph-ir 6 */
 void graph_json(const Graph *g, Buf *out);     /* the same as JSON */
 void ops_table(Buf *out);                      /* ops.h as the markdown table of docs/ops.md */

@@ -47,7 +47,7 @@ Shape lex_shape(Lexer *l);
 Dtype lex_dtype(Lexer *l);
 void lex_value(Lexer *l, Dtype t, Buf *out); /* one literal, appended as its bytes */
 
-/* "; did you mean \"x\"?" for the candidate nearest to w, or "". */
+/* The end of a sentence: "; did you mean 'x'?" for the candidate nearest to w, or ".". */
 typedef struct Guess {
     Word w;
     int distance; /* of the best so far */

@@ -265,7 +265,7 @@ Dtype lex_dtype(Lexer *l)
         for (int i = 0; i < N_DTYPES; i++) {
             guess_try(&g, (Word){dtype_name((Dtype)i), strlen(dtype_name((Dtype)i))});
         }
-        lex_fail(l, at, "there is no dtype %s%s.", shown(l, at), guess_text(l->e, &g));
+        lex_fail(l, at, "there is no dtype %s%s", shown(l, at), guess_text(l->e, &g));
     }
     return t;
 }
@@ -371,5 +371,5 @@ void guess_try(Guess *g, Word candidate)
 const char *guess_text(Env *e, const Guess *g)
 {
     return g->best.len > 0 ? arena_printf(&e->kernel, "; did you mean '%.*s'?", (int)g->best.len, g->best.at)
-                           : "";
+                           : ".";
 }

@@ -25,6 +25,7 @@ typedef struct Parser {
     Lexer lex;
     char *next; /* the next line, still with its line feed */
     Graph *g;   /* NULL before the graph statement */
+    Word defining; /* what the statement defines; empty in a return */
     bool returned;
     Vec(Definition *) defined;
     Map by_name; /* -> Definition */
@@ -51,8 +52,8 @@ static int defined_later(const Parser *p, Word name)
                 return line;
             }
         }
-        s = strchr(s, '\n');
-        s += s != NULL;
+        const char *end = strchr(s, '\n');
+        s = end ? end + 1 : NULL;
     }
     return 0;
 }
@@ -60,6 +61,10 @@ static int defined_later(const Parser *p, Word name)
 _Noreturn static void refuse_operand(const Parser *p, Word name)
 {
     const Lexer *l = &p->lex;
+    if (name.len == p->defining.len && memcmp(name.at, p->defining.at, name.len) == 0) {
+        lex_fail(l, name.at, "'%.40s' is used in its own definition.",
+                 arena_strn(&l->e->kernel, name.at, name.len));
+    }
     int line = defined_later(p, name);
     if (line > 0) {
         lex_fail(l, name.at, "'%.40s' is used before its definition on line %d.",
@@ -69,7 +74,7 @@ _Noreturn static void refuse_operand(const Parser *p, Word name)
     for (int i = 0; i < p->defined.n; i++) {
         guess_try(&guess, p->defined.at[i]->name);
     }
-    lex_fail(l, name.at, "nothing is called '%.40s' up to here%s.",
+    lex_fail(l, name.at, "nothing is called '%.40s' up to here%s",
              arena_strn(&l->e->kernel, name.at, name.len), guess_text(l->e, &guess));
 }
 
@@ -159,7 +164,7 @@ static int find_attribute(const Lexer *l, Word key, Op op)
             guess_try(&guess, (Word){attributes[i].name, strlen(attributes[i].name)});
         }
     }
-    lex_fail(l, key.at, "%s has no attribute '%.40s'%s.", op_info[op].name, text,
+    lex_fail(l, key.at, "%s has no attribute '%.40s'%s", op_info[op].name, text,
              guess_text(l->e, &guess));
 }
 
@@ -216,8 +221,9 @@ static void read_values(Lexer *l, Attr *a)
         found++;
     }
     if (countable(&a->shape, &wanted) && wanted != found) {
-        lex_fail(l, l->s, "the constant has %lld values, but its shape %.200s has %lld elements.",
-                 (long long)found, shape_text(l->e, &a->shape), (long long)wanted);
+        lex_fail(l, l->s, "the constant has %lld value%s, but its shape %.200s has %lld element%s.",
+                 (long long)found, found == 1 ? "" : "s", shape_text(l->e, &a->shape),
+                 (long long)wanted, wanted == 1 ? "" : "s");
     }
     a->value = values.at;
 }
@@ -254,7 +260,7 @@ static Op read_op(Lexer *l)
         for (int i = 0; i < N_OPS; i++) {
             guess_try(&guess, (Word){op_info[i].name, strlen(op_info[i].name)});
         }
-        lex_fail(l, w.at, "there is no operation '%.40s'%s.",
+        lex_fail(l, w.at, "there is no operation '%.40s'%s",
                  arena_strn(&l->e->kernel, w.at, w.len), guess_text(l->e, &guess));
     }
     return op;
@@ -283,6 +289,7 @@ static void definition(Parser *p, Word name)
         lex_fail(l, name.at, "'%.40s' is already defined on line %d.",
                  arena_strn(&l->e->kernel, name.at, name.len), old->line);
     }
+    p->defining = name;
     lex_peek(l);
     l->mark = l->s;
     Op op = read_op(l);
@@ -323,6 +330,7 @@ static void output(Parser *p)
 
 static void return_statement(Parser *p)
 {
+    p->defining = (Word){0};
     do {
         output(p);
     } while (lex_accept(&p->lex, ','));

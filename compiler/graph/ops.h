@@ -1,8 +1,8 @@
-/* ops.h - the primitives: one row is one operation and all there is to say of it. There are 27;
- * published texts say 26, one less than the families they list. The enum, the constructor's
- * checks, the interpreter, lowering, the text form and docs/ops.md are all expanded from this
- * list. To add an operation: a row here, and where no existing rule or evaluation fits, one
- * function in rules.c or eval.c. */
+/* ops.h - the 26 primitives, and `input`, which declares an argument: one row is one operation and
+ * all there is to say of it. (The families of the published text add up to 27 as well; its sum
+ * says 26.) The enum, the constructor's checks, the interpreter, lowering, the text form and
+ * docs/ops.md are all expanded from this list. To add an operation: a row here, and where no
+ * existing rule or evaluation fits, one function in rules.c or eval.c. */
 
 /* clang-format off */
 /*   id          name           family  arity dtype rule     shape rule   attributes      evaluation  scalar op   meaning */

@@ -40,14 +40,11 @@ static const struct {
     {A_SHAPE, "shape"}, {A_PERM, "perm"},         {A_RANGE, "start, stop"},
 };
 
-typedef struct Row {
-    Op op;
-    int dtype_rule, shape_rule;
-} Row;
-
-static const Row rows[N_OPS] = {
-#define X(id, name, family, arity, dtype_rule_, shape_rule_, ...) \
-    {OP_##id, DTYPE_RULE_##dtype_rule_, SHAPE_RULE_##shape_rule_},
+static const struct {
+    int dtype, shape;
+} rule[N_OPS] = {
+#define X(id, name, family, arity, dtype_rule, shape_rule, ...) \
+    [OP_##id] = {DTYPE_RULE_##dtype_rule, SHAPE_RULE_##shape_rule},
     GRAPH_OPS(X)
 #undef X
 };
@@ -68,11 +65,11 @@ void ops_table(Buf *out)
     buf_str(out, "| op | family | operands | attributes | dtype | shape | meaning |\n"
                  "|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < N_OPS; i++) {
-        const OpInfo *info = &op_info[rows[i].op];
+        const OpInfo *info = &op_info[i];
         buf_printf(out, "| %s | %s | %s | ", info->name, family_text[info->family],
                    arity_text[info->arity + 1]);
         put_attributes(info->attrs, out);
-        buf_printf(out, " | %s | %s | %s |\n", dtype_rule_text[rows[i].dtype_rule],
-                   shape_rule_text[rows[i].shape_rule], info->meaning);
+        buf_printf(out, " | %s | %s | %s |\n", dtype_rule_text[rule[i].dtype],
+                   shape_rule_text[rule[i].shape], info->meaning);
     }
 }

@@ -1,8 +1,8 @@
 /* expr.c - scalar expressions and their constructors.
  *
- * An expression is an immutable tree in an arena. The constructors check dtypes (a mistake is ours:
- * bug) and fold what spec loop-ir 1 lists, on integers only: index arithmetic comes out short, and
- * every float operation that is written stays written, in order. */
+ * An expression is an immutable tree in an arena. The constructors check dtypes (a mistake is
+ * ours: bug) and fold what spec loop-ir 1 lists, on integers only: index arithmetic comes out
+ * short, and every float operation that is written stays written, in order. */
 #include "loop/loop_int.h"
 
 #define FLOATS (1u << CLASS_FLOAT)
@@ -10,21 +10,11 @@
 #define BOOLS (1u << CLASS_BOOL)
 
 static const uint8_t takes[N_SCALAR_OPS] = {
-    [S_ADD] = FLOATS | INTS,
-    [S_SUB] = FLOATS | INTS,
-    [S_MUL] = FLOATS | INTS,
-    [S_DIV] = FLOATS,
-    [S_IDIV] = INTS,
-    [S_MOD] = INTS,
-    [S_LE] = FLOATS | INTS,
-    [S_LT] = FLOATS | INTS,
-    [S_NE] = FLOATS | INTS | BOOLS,
-    [S_OR] = BOOLS,
-    [S_NEG] = FLOATS | INTS,
-    [S_EXP] = FLOATS,
-    [S_SQRT] = FLOATS,
-    [S_RECIPROCAL] = FLOATS,
-    [S_SIN] = FLOATS,
+    [S_ADD] = FLOATS | INTS, [S_SUB] = FLOATS | INTS, [S_MUL] = FLOATS | INTS,
+    [S_DIV] = FLOATS,        [S_IDIV] = INTS,         [S_MOD] = INTS,
+    [S_LE] = FLOATS | INTS,  [S_LT] = FLOATS | INTS,  [S_NE] = FLOATS | INTS | BOOLS,
+    [S_OR] = BOOLS,          [S_NEG] = FLOATS | INTS, [S_EXP] = FLOATS,
+    [S_SQRT] = FLOATS,       [S_RECIPROCAL] = FLOATS, [S_SIN] = FLOATS,
     [S_COS] = FLOATS,
 };
 
@@ -99,8 +89,8 @@ typedef struct Identity {
 } Identity;
 
 static const Identity identities[] = {
-    {S_ADD, true, 0, false}, {S_ADD, false, 0, false},  {S_SUB, false, 0, false},
-    {S_MUL, true, 0, true},  {S_MUL, false, 0, true},   {S_MUL, true, 1, false},
+    {S_ADD, true, 0, false},  {S_ADD, false, 0, false},  {S_SUB, false, 0, false},
+    {S_MUL, true, 0, true},   {S_MUL, false, 0, true},   {S_MUL, true, 1, false},
     {S_MUL, false, 1, false}, {S_IDIV, false, 1, false}, {S_MOD, false, 1, true},
 };
 
@@ -172,7 +162,8 @@ bool expr_eq(const Expr *a, const Expr *b)
     if (a == b) {
         return true;
     }
-    if (!a || !b || a->kind != b->kind || a->dtype != b->dtype || a->op != b->op || a->id != b->id) {
+    if (!a || !b || a->kind != b->kind || a->dtype != b->dtype || a->op != b->op ||
+        a->id != b->id) {
         return false;
     }
     if (a->kind == X_CONST) {

@@ -1,9 +1,9 @@
 /* expr_parse.c - expressions of kernel text, for kernel_parse.c.
  *
  * They are read by precedence climbing into the folding constructors, so that what is read is
- * canonical whatever was written. Text comes from people and databases: every name and dtype is
- * checked here, with its place, because behind the parser a mistake is a bug. Depth and length are
- * limited: later passes recurse over the tree. */
+ * canonical whatever was written. Text comes from people and databases: every name and dtype
+ * is checked here, with its place, because behind the parser a mistake is a bug. Depth and
+ * length are limited: later passes recurse over the tree. */
 #include "loop/loop_int.h"
 
 #include <stdlib.h>
@@ -24,18 +24,21 @@ static const Expr *read_operand(Parser *p, const char *s, int id)
     return x_load(p->m, id, p->k->operand.at[id].dtype, index);
 }
 
-static const Expr *read_call(Parser *p, const char *s, Word word)
+static const Expr *read_argument(Parser *p)
 {
     parse_expect(p, "(", "behind a function");
     const Expr *a = parse_any_expr(p);
     parse_expect(p, ")", "behind a function's operand");
-    if (word.kind == W_DTYPE) {
-        return x_cast(p->m, a, (Dtype)word.id);
+    return a;
+}
+
+static const Expr *read_call(Parser *p, const char *s, ScalarOp op)
+{
+    const Expr *a = read_argument(p);
+    if (!op_takes(op, a->dtype)) {
+        parse_fail(p, s, "%s takes no %s", scalar_info[op].name, dtype_name(a->dtype));
     }
-    if (!op_takes((ScalarOp)word.id, a->dtype)) {
-        parse_fail(p, s, "%s takes no %s", scalar_info[word.id].name, dtype_name(a->dtype));
-    }
-    return x_op(p->m, (ScalarOp)word.id, a, NULL);
+    return x_op(p->m, op, a, NULL);
 }
 
 static const Expr *read_axis(Parser *p, const char *s, int id)
@@ -80,19 +83,17 @@ static const Expr *read_name(Parser *p)
     if (p->sizes) {
         parse_fail(p, s, "sizes are made of numbers and symbols s0, s1 ... only");
     }
+    Dtype to; /* i8(x) is a cast, but i8 alone a name: lowering counts i, i1, i2 ... */
+    if (dtype_parse(s, len, &to) && parse_next_is(p, "(")) {
+        return x_cast(p->m, read_argument(p), to);
+    }
     Word word = parse_lookup(p, s, len);
     switch (word.kind) {
-    case W_OPERAND:
-        return read_operand(p, s, word.id);
-    case W_AXIS:
-        return read_axis(p, s, word.id);
-    case W_VAR:
-        return read_var(p, s, word.id);
-    case W_FUNCTION:
-    case W_DTYPE:
-        return read_call(p, s, word);
-    default:
-        parse_fail(p, s, "\"%.*s\" is not known here", (int)(len < 64 ? len : 64), s);
+    case W_OPERAND: return read_operand(p, s, word.id);
+    case W_AXIS: return read_axis(p, s, word.id);
+    case W_VAR: return read_var(p, s, word.id);
+    case W_FUNCTION: return read_call(p, s, (ScalarOp)word.id);
+    default: parse_fail(p, s, "\"%.*s\" is not known here", (int)(len < 64 ? len : 64), s);
     }
 }
 
@@ -155,7 +156,7 @@ typedef struct Infix {
 
 /* The longer token first where one begins another. */
 static const Infix infix[] = {
-    {"||", S_OR}, {"<=", S_LE}, {"<", S_LT}, {"!=", S_NE},  {"+", S_ADD},
+    {"||", S_OR}, {"<=", S_LE}, {"<", S_LT},  {"!=", S_NE}, {"+", S_ADD},
     {"-", S_SUB}, {"*", S_MUL}, {"/", S_DIV}, {"%", S_MOD},
 };
 
@@ -170,12 +171,14 @@ static const Infix *peek_infix(Parser *p)
     return NULL;
 }
 
-static const Expr *make_binary(Parser *p, const char *s, const Infix *o, const Expr *a, const Expr *b)
+static const Expr *make_binary(Parser *p, const char *s, const Infix *o, const Expr *a,
+                               const Expr *b)
 {
     bool ints = dtype_class(a->dtype) == CLASS_INT;
     ScalarOp op = o->op == S_DIV && ints ? S_IDIV : o->op;
     if (a->dtype != b->dtype) {
-        parse_fail(p, s, "%s joins %s and %s", o->token, dtype_name(a->dtype), dtype_name(b->dtype));
+        parse_fail(p, s, "%s joins %s and %s", o->token, dtype_name(a->dtype),
+                   dtype_name(b->dtype));
     }
     if (!op_takes(op, a->dtype)) {
         parse_fail(p, s, "%s takes no %s", o->token, dtype_name(a->dtype));

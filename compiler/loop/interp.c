@@ -1,23 +1,25 @@
 /* interp.c - the second oracle: runs a nest without a C compiler.
  *
- * A call first turns the nest into a flat register program (axes, symbols, variables and constants
- * live in registers; every operation is one instruction), then runs that. Order, laziness and
- * rounding are those of the emitted C: selects and "or" evaluate only what they need, float
- * operations are single float operations. Every load and store is checked against the operand's
- * element count. Memory of the program is in e->kernel: who calls often resets that. */
+ * A call first turns the nest into a flat register program (axes, symbols, variables and
+ * constants live in registers; every operation is one instruction), then runs that. Order,
+ * laziness and rounding are those of the emitted C: selects and "or" evaluate only what they
+ * need, float operations are single float operations. Every load and store is checked against
+ * the operand's element count. Memory of the program is in e->kernel: who calls often resets
+ * that. */
 #include "loop/loop_int.h"
 
 /* What runs often has an instruction of its own: name, scalar operation, dtype, result. */
-#define FAST_OPS(X)                                                        \
-    X(ADD_F, ADD, F32, f, a.f + b.f)                                       \
-    X(SUB_F, SUB, F32, f, a.f - b.f)                                       \
-    X(MUL_F, MUL, F32, f, a.f * b.f)                                       \
-    X(DIV_F, DIV, F32, f, a.f / b.f)                                       \
-    X(LT_F, LT, F32, i, a.f < b.f)                                         \
-    X(NE_F, NE, F32, i, a.f != b.f)                                        \
-    X(ADD_I, ADD, I64, i, (int64_t)((uint64_t)a.i + (uint64_t)b.i))        \
-    X(SUB_I, SUB, I64, i, (int64_t)((uint64_t)a.i - (uint64_t)b.i))        \
-    X(MUL_I, MUL, I64, i, (int64_t)((uint64_t)a.i * (uint64_t)b.i))        \
+/* clang-format off */
+#define FAST_OPS(X)                                                 \
+    X(ADD_F, ADD, F32, f, a.f + b.f)                                \
+    X(SUB_F, SUB, F32, f, a.f - b.f)                                \
+    X(MUL_F, MUL, F32, f, a.f * b.f)                                \
+    X(DIV_F, DIV, F32, f, a.f / b.f)                                \
+    X(LT_F, LT, F32, i, a.f < b.f)                                  \
+    X(NE_F, NE, F32, i, a.f != b.f)                                 \
+    X(ADD_I, ADD, I64, i, (int64_t)((uint64_t)a.i + (uint64_t)b.i)) \
+    X(SUB_I, SUB, I64, i, (int64_t)((uint64_t)a.i - (uint64_t)b.i)) \
+    X(MUL_I, MUL, I64, i, (int64_t)((uint64_t)a.i * (uint64_t)b.i)) \
     X(LT_I, LT, I64, i, a.i < b.i)
 
 typedef enum Opcode {
@@ -37,6 +39,7 @@ typedef enum Opcode {
     I_NEXT,   /* dst++; to b if dst < a */
     I_END,
 } Opcode;
+/* clang-format on */
 
 typedef struct Insn {
     uint8_t code;     /* Opcode */
@@ -155,30 +158,29 @@ static int compile_cast(Code *c, const Expr *x)
 static int compile(Code *c, const Expr *x)
 {
     switch (x->kind) {
-    case X_CONST:
-        return new_reg(c, x->value);
-    case X_AXIS:
-        return c->axis + x->id;
-    case X_SYM:
-        return c->sym + x->id;
-    case X_VAR:
-        return c->var + x->id;
-    case X_LOAD:
-        return compile_load(c, x);
-    case X_OP:
-        return compile_op(c, x);
-    case X_SELECT:
-        return compile_choice(c, x->a, x->b, x->c);
-    case X_CAST:
-        return compile_cast(c, x);
+    case X_CONST: return new_reg(c, x->value);
+    case X_AXIS: return c->axis + x->id;
+    case X_SYM: return c->sym + x->id;
+    case X_VAR: return c->var + x->id;
+    case X_LOAD: return compile_load(c, x);
+    case X_OP: return compile_op(c, x);
+    case X_SELECT: return compile_choice(c, x->a, x->b, x->c);
+    case X_CAST: return compile_cast(c, x);
     }
     bug("expression of unknown kind %d", (int)x->kind);
 }
 
+/* Code that ends in the instruction that makes the value writes the variable itself. */
 static void compile_assign(Code *c, int var, const Expr *value)
 {
+    bool choice = value->kind == X_SELECT || (value->kind == X_OP && value->op == S_OR);
+    bool made = value->kind == X_OP || value->kind == X_LOAD || value->kind == X_CAST;
     int a = compile(c, value);
-    add(c, (Insn){.code = I_MOVE, .dst = c->var + var, .a = a});
+    if (made && !choice) {
+        c->insn.at[c->insn.n - 1].dst = c->var + var;
+    } else {
+        add(c, (Insn){.code = I_MOVE, .dst = c->var + var, .a = a});
+    }
 }
 
 static void compile_stmt(Code *c, const Stmt *s)
@@ -207,7 +209,8 @@ static Loops open_loops(Code *c, const int *axes, int n, AxisKind kind)
         const Axis *a = &c->k->nest.axis.at[axes[i]];
         if (a->kind == kind) {
             int extent = compile(c, a->extent);
-            open.at[open.n++] = add(c, (Insn){.code = I_LOOP, .dst = c->axis + axes[i], .a = extent});
+            open.at[open.n++] =
+                add(c, (Insn){.code = I_LOOP, .dst = c->axis + axes[i], .a = extent});
         }
     }
     return open;
@@ -274,7 +277,8 @@ static inline void check_index(const Run *r, int operand, int64_t index)
 {
     if (index < 0 || index >= r->n_elems[operand]) {
         const Operand *o = &r->k->operand.at[operand];
-        fail(r->e, E_RANGE, "kernel %s (%s) %s element %lld of operand %s, which has %lld elements.",
+        fail(r->e, E_RANGE,
+             "kernel %s (%s) %s element %lld of operand %s, which has %lld elements.",
              r->k->symbol, r->k->kind, operand == 0 ? "stores to" : "loads", (long long)index,
              o->name, (long long)r->n_elems[operand]);
     }
@@ -298,53 +302,38 @@ static int execute(const Run *run, const Insn *code, Value *reg)
     for (const Insn *i = code;; i++) {
         Value a = reg[i->a];
         switch ((Opcode)i->code) {
-#define X(name, op, t, field, result)       \
-        case I_##name: {                    \
-            Value b = reg[i->b];            \
-            reg[i->dst].field = result;     \
-            break;                          \
-        }
-        FAST_OPS(X)
+#define X(name, op, t, field, result) \
+    case I_##name: {                  \
+        Value b = reg[i->b];          \
+        reg[i->dst].field = result;   \
+        break;                        \
+    }
+            FAST_OPS(X)
 #undef X
         case I_SCALAR:
             reg[i->dst] = scalar_eval((ScalarOp)i->op, (Dtype)i->from, a, reg[i->b]);
             break;
-        case I_CAST:
-            reg[i->dst] = scalar_cast(a, (Dtype)i->from, (Dtype)i->to);
-            break;
-        case I_MOVE:
-            reg[i->dst] = a;
-            break;
+        case I_CAST: reg[i->dst] = scalar_cast(a, (Dtype)i->from, (Dtype)i->to); break;
+        case I_MOVE: reg[i->dst] = a; break;
         case I_LOAD_F32:
             check_index(run, i->b, a.i);
             reg[i->dst].f = ((const float *)run->params[i->b])[a.i];
             break;
-        case I_LOAD:
-            reg[i->dst] = load(run, i->b, a.i);
-            break;
-        case I_STORE:
-            store(run, a.i, reg[i->b]);
-            break;
+        case I_LOAD: reg[i->dst] = load(run, i->b, a.i); break;
+        case I_STORE: store(run, a.i, reg[i->b]); break;
         case I_FAIL:
             if (a.i) {
                 return i->b;
             }
             break;
-        case I_JUMP:
-            i = code + i->b - 1;
-            break;
-        case I_UNLESS:
-            i = a.i ? i : code + i->b - 1;
-            break;
+        case I_JUMP: i = code + i->b - 1; break;
+        case I_UNLESS: i = a.i ? i : code + i->b - 1; break;
         case I_LOOP:
             reg[i->dst].i = 0;
             i = a.i > 0 ? i : code + i->b - 1;
             break;
-        case I_NEXT:
-            i = ++reg[i->dst].i < a.i ? code + i->b - 1 : i;
-            break;
-        case I_END:
-            return 0;
+        case I_NEXT: i = ++reg[i->dst].i < a.i ? code + i->b - 1 : i; break;
+        case I_END: return 0;
         }
     }
 }

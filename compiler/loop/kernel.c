@@ -1,11 +1,12 @@
 /* kernel.c - the Kernel: a nest with operands, its canonical text and its key.
  *
- * The text is complete (kernel_parse reads it back) and canonical: symbols are numbered by first use,
- * names are those that lowering gave, so equal text means the same kernel whatever graph it came
- * from. The text's hash names the kernel in the library, in the cache and in the database.
+ * The text is complete (kernel_parse reads it back) and canonical: symbols are numbered by
+ * first use, names are those that lowering gave, so equal text means the same kernel whatever
+ * graph it came from. The text's hash names the kernel in the library, in the cache and in
+ * the database.
  *
  *     kernel matmul                  its kind
- *     y: f32[s0*896]                 operand 0 is the output; [elements reached from its pointer]
+ *     y: f32[s0*896]                 the output; [elements reached from its pointer]
  *     a: f32[s0*64]
  *     b: const f32[57344]
  *     axis m space s0
@@ -50,15 +51,15 @@ static const Expr *renumber(const Slots *s, const Expr *x)
     if (!x) {
         return NULL;
     }
-    Expr new = *x;
+    Expr y = *x;
     if (x->kind == X_SYM) {
-        new.id = s->to_new[x->id];
+        y.id = s->to_new[x->id];
     }
-    new.a = renumber(s, x->a);
-    new.b = renumber(s, x->b);
-    new.c = renumber(s, x->c);
-    bool same = new.id == x->id && new.a == x->a && new.b == x->b && new.c == x->c;
-    return same ? x : arena_dup(s->arena, &new, sizeof new);
+    y.a = renumber(s, x->a);
+    y.b = renumber(s, x->b);
+    y.c = renumber(s, x->c);
+    bool same = y.id == x->id && y.a == x->a && y.b == x->b && y.c == x->c;
+    return same ? x : arena_dup(s->arena, &y, sizeof y);
 }
 
 static void renumber_slot(const Expr **slot, void *ctx)
@@ -98,14 +99,38 @@ static void check_span(const Expr *x, void *ctx)
     check(x->kind == X_CONST || x->kind == X_SYM || x->kind == X_OP);
 }
 
+/* In C operands, axes and variables are names of one scope. */
+static void check_names(Env *e, const Kernel *k)
+{
+    int n = 0;
+    const char **name =
+        arena_array(&e->kernel, const char *, k->operand.n + k->nest.axis.n + k->nest.var.n);
+    for (int i = 0; i < k->operand.n; i++) {
+        name[n++] = k->operand.at[i].name;
+    }
+    for (int i = 0; i < k->nest.axis.n; i++) {
+        name[n++] = k->nest.axis.at[i].name;
+    }
+    for (int i = 0; i < k->nest.var.n; i++) {
+        name[n++] = k->nest.var.at[i].name;
+    }
+    for (int i = 0; i < n; i++) {
+        check(name[i] && *name[i]);
+        for (int j = 0; j < i; j++) {
+            check(strcmp(name[i], name[j]) != 0);
+        }
+    }
+}
+
 static void check_kernel(Env *e, Kernel *k)
 {
     check(k->kind && k->operand.n > 0);
+    check_names(e, k);
     nest_check(e, &k->nest, k->operand.n, k->n_syms);
     kernel_exprs(k, check_loads, k);
     for (int i = 0; i < k->operand.n; i++) {
         const Operand *o = &k->operand.at[i];
-        check(o->name && o->span.n > 0);
+        check(o->span.n > 0);
         for (int j = 0; j < o->span.n; j++) {
             expr_visit(o->span.at[j], check_span, NULL);
         }
@@ -157,17 +182,13 @@ static void stmt_text(Buf *out, const Kernel *k, const Stmt *s)
 {
     buf_str(out, "    ");
     switch (s->kind) {
-    case STMT_LET:
-        declared_text(out, k, s->var);
-        break;
+    case STMT_LET: declared_text(out, k, s->var); break;
     case STMT_STORE:
         buf_printf(out, "%s[", k->operand.at[0].name);
         put(out, k, s->index);
         buf_str(out, "] = ");
         break;
-    case STMT_FAIL:
-        buf_printf(out, "fail %d if ", s->code);
-        break;
+    case STMT_FAIL: buf_printf(out, "fail %d if ", s->code); break;
     }
     put(out, k, s->value);
     buf_char(out, '\n');

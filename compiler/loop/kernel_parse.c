@@ -1,9 +1,10 @@
-/* kernel_parse.c - reads the lines of kernel text (kernel.c shows the form) back into a Kernel.
+/* kernel_parse.c - reads the lines of kernel text (kernel.c shows the form) back into a
+ * Kernel.
  *
- * A line stands alone; indentation is free; # begins a comment. The order is that of the text:
- * kernel, operands, axes, outer, phases. Inside a phase with reduce axes, lets before the first
- * accumulator run in the reduction and those behind the last one in the finish. Whatever nest_check
- * would call a bug is refused here first, with its place. */
+ * A line stands alone; indentation is free; # begins a comment. The order is that of the
+ * text: kernel, operands, axes, outer, phases. Inside a phase with reduce axes, lets before
+ * the first accumulator run in the reduction and those behind the last one in the finish.
+ * Whatever nest_check would call a bug is refused here first, with its place. */
 #include "loop/loop_int.h"
 
 #include <ctype.h>
@@ -17,8 +18,8 @@ typedef enum Part { PART_START, PART_OPERANDS, PART_AXES, PART_OUTER, PART_PHASE
 typedef struct Reader {
     Parser p;
     Part part;
-    Phase *phase;   /* the one being read, or NULL */
-    bool reduces;   /* it has reduce axes */
+    Phase *phase;           /* the one being read, or NULL */
+    bool reduces;           /* it has reduce axes */
     bool in_loop[MAX_AXES]; /* the axis is in some loop list */
 } Reader;
 
@@ -27,8 +28,10 @@ typedef struct Reader {
 static void need_part(Reader *r, const char *s, Part least, Part most, const char *what)
 {
     if (r->part < least || r->part > most) {
-        parse_fail(&r->p, s, "%s cannot stand here: first the kernel line, then operands, axes, "
-                             "outer, phases", what);
+        parse_fail(&r->p, s,
+                   "%s cannot stand here: first the kernel line, then operands, axes, "
+                   "outer, phases",
+                   what);
     }
 }
 
@@ -71,7 +74,8 @@ static void read_kernel(Reader *r)
         n++;
     }
     if (n == 0 || n > MAX_KIND) {
-        parse_fail(p, s, "expected the kernel's kind: up to %d letters, digits, _ + - .", MAX_KIND);
+        parse_fail(p, s, "expected the kernel's kind: up to %d letters, digits, _ + - .",
+                   MAX_KIND);
     }
     p->k->kind = arena_strn(p->m, s, n);
     p->at += n;
@@ -246,7 +250,8 @@ static void read_phase(Reader *r, const char *s)
     }
 }
 
-static void read_accumulator(Reader *r, const char *s, const char *at, int var, const Expr *init)
+static void read_accumulator(Reader *r, const char *s, const char *at, int var,
+                             const Expr *init)
 {
     Parser *p = &r->p;
     if (!r->reduces) {

@@ -1,12 +1,10 @@
 /* nest.c - the Nest: walking it, and the check that it is well formed.
  *
- * nest_check states the rules that every nest keeps, naive or scheduled: who may read which axis
- * and variable where, which expression has which dtype. A broken rule is a mistake of the code that
- * built or edited the nest, so it is a bug, never the input's fault; kernel_parse refuses
- * ill-formed text before it gets here. */
+ * nest_check states the rules that every nest keeps, naive or scheduled: who may read which
+ * axis and variable where, which expression has which dtype. A broken rule is a mistake of
+ * the code that built or edited the nest, so it is a bug, never the input's fault;
+ * kernel_parse refuses ill-formed text before it gets here. */
 #include "loop/loop_int.h"
-
-#include <string.h>
 
 bool axis_is_unit(const Nest *n, int axis)
 {
@@ -69,18 +67,13 @@ static void check_node(const Expr *x, void *ctx)
         check(x->id < s->nest->axis.n && s->axis[x->id]);
         check(!axis_is_unit(s->nest, x->id)); /* lowering writes 0: one text for one kernel */
         break;
-    case X_SYM:
-        check(x->id < s->n_syms);
-        break;
+    case X_SYM: check(x->id < s->n_syms); break;
     case X_VAR:
         check(x->id < s->nest->var.n && s->var[x->id] == VAR_LIVE);
         check(s->nest->var.at[x->id].dtype == x->dtype);
         break;
-    case X_LOAD:
-        check(x->id > 0 && x->id < s->n_operands);
-        break;
-    default:
-        break;
+    case X_LOAD: check(x->id > 0 && x->id < s->n_operands); break;
+    default: break;
     }
 }
 
@@ -100,12 +93,8 @@ static void check_axes(const Scope *s)
 {
     for (int i = 0; i < s->nest->axis.n; i++) {
         const Axis *a = &s->nest->axis.at[i];
-        check(a->name && *a->name);
         check_expr(s, a->extent, DT_I64);
         expr_visit(a->extent, check_extent_node, NULL);
-        for (int j = 0; j < i; j++) {
-            check(strcmp(a->name, s->nest->axis.at[j].name) != 0);
-        }
     }
 }
 

@@ -1,10 +1,11 @@
 /* print.c - expressions in infix, and the statement tree as people read it.
  *
- * expr_print is the one engine behind kernel text, nest_print and emitted C: the style spells the
- * leaves, the engine knows precedence. It prints the fewest parentheses that keep the tree: the
- * right operand at an equal level always has them (float arithmetic does not associate), operands
- * of unary operations are printed at the tightest level, comparisons never chain. Index
- * multiplication is printed tight, a[m*64 + k], because that is how people write it. */
+ * expr_print is the one engine behind kernel text, nest_print and emitted C: the style spells
+ * the leaves, the engine knows precedence. It prints the fewest parentheses that keep the
+ * tree: the right operand at an equal level always has them (float arithmetic does not
+ * associate), operands of unary operations are printed at the tightest level, comparisons
+ * never chain. Index multiplication is printed tight, a[m*64 + k], because that is how people
+ * write it. */
 #include "loop/loop_int.h"
 
 #include <math.h>
@@ -42,10 +43,8 @@ static bool ends_with(const char *s, char c)
 static Prec level(const Printer *p, const Expr *x)
 {
     switch (x->kind) {
-    case X_CONST:
-        return is_negative(x) ? PREC_UNARY : PREC_CALL;
-    case X_SELECT:
-        return PREC_SELECT;
+    case X_CONST: return is_negative(x) ? PREC_UNARY : PREC_CALL;
+    case X_SELECT: return PREC_SELECT;
     case X_CAST:
         return ends_with(p->style->cast(x->a->dtype, x->dtype), '(') ? PREC_CALL : PREC_UNARY;
     case X_OP:
@@ -53,12 +52,11 @@ static Prec level(const Printer *p, const Expr *x)
             return PREC_UNARY;
         }
         return x->op == S_RECIPROCAL && !p->style->c ? PREC_CALL : scalar_info[x->op].prec;
-    default:
-        return PREC_CALL;
+    default: return PREC_CALL;
     }
 }
 
-/* An integer literal would be an int in C: where no other operand widens it, it says its type. */
+/* An integer literal is an int in C: where no other operand widens it, it says its type. */
 static void print_typed(const Printer *p, const Expr *x, Prec least)
 {
     if (x->kind == X_CONST) {
@@ -151,30 +149,14 @@ static void print_load(const Printer *p, const Expr *x)
 static void print_bare(const Printer *p, const Expr *x)
 {
     switch (x->kind) {
-    case X_CONST:
-        p->style->constant(p->out, x->dtype, x->value, false);
-        break;
-    case X_AXIS:
-        p->style->axis(p->out, p->ctx, x->id);
-        break;
-    case X_SYM:
-        p->style->sym(p->out, p->ctx, x->id);
-        break;
-    case X_VAR:
-        p->style->var(p->out, p->ctx, x->id);
-        break;
-    case X_LOAD:
-        print_load(p, x);
-        break;
-    case X_OP:
-        print_op(p, x);
-        break;
-    case X_SELECT:
-        print_select(p, x);
-        break;
-    case X_CAST:
-        print_cast(p, x);
-        break;
+    case X_CONST: p->style->constant(p->out, x->dtype, x->value, false); break;
+    case X_AXIS: p->style->axis(p->out, p->ctx, x->id); break;
+    case X_SYM: p->style->sym(p->out, p->ctx, x->id); break;
+    case X_VAR: p->style->var(p->out, p->ctx, x->id); break;
+    case X_LOAD: print_load(p, x); break;
+    case X_OP: print_op(p, x); break;
+    case X_SELECT: print_select(p, x); break;
+    case X_CAST: print_cast(p, x); break;
     }
 }
 
@@ -257,7 +239,10 @@ static void text_load(Buf *out, const void *ctx, int operand)
 static const char *text_cast(Dtype from, Dtype to)
 {
     static const char *const opening[N_DTYPES] = {
-        [DT_F32] = "f32(", [DT_I64] = "i64(", [DT_I32] = "i32(", [DT_I8] = "i8(",
+        [DT_F32] = "f32(",
+        [DT_I64] = "i64(",
+        [DT_I32] = "i32(",
+        [DT_I8] = "i8(",
     };
     (void)from;
     return opening[to];

@@ -1,7 +1,9 @@
-/* word_parse.c - words, names and numbers of kernel text, for expr_parse.c and kernel_parse.c.
+/* word_parse.c - words, names and numbers of kernel text, for expr_parse.c and
+ * kernel_parse.c.
  *
- * Names end up as variables of emitted C, so what C or its headers could take is refused here:
- * keywords, the function's own parameters, capitals (macros), types, the helpers of emit. */
+ * Names end up as variables of emitted C, so what C or its headers could take is refused
+ * here: keywords, the function's own parameters, capitals (macros), types, the helpers of
+ * emit. */
 #include "loop/loop_int.h"
 
 #include <ctype.h>
@@ -23,15 +25,17 @@ void parse_fail(const Parser *p, const char *at, const char *fmt, ...)
 
 /* ---- words ---- */
 
-/* Words of the text, of C, and of the emitted function. Capitals, names that begin with no letter
- * and those matched in is_reserved are refused by rule. */
+/* Words of the text, of C, and of the emitted function. Capitals and what is_reserved matches are
+ * refused by rule. */
 static const char *const reserved[] = {
-    "kernel", "axis", "space", "reduce", "outer", "phase", "fail", "max", "nan", "inf", "true",
-    "false", "params", "syms", "part", "n_parts", "expf", "sqrtf", "sinf", "cosf", "auto", "break",
-    "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
-    "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
-    "short", "signed", "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned",
-    "void", "volatile", "while", "asm", "typeof", "linux", "unix", "i386",
+    "kernel",   "axis",     "space",    "reduce", "outer",    "phase",  "fail",   "max",
+    "nan",      "inf",      "true",     "false",  "params",   "syms",   "part",   "n_parts",
+    "expf",     "sqrtf",    "sinf",     "cosf",   "auto",     "break",  "case",   "char",
+    "const",    "continue", "default",  "do",     "double",   "else",   "enum",   "extern",
+    "float",    "for",      "goto",     "if",     "inline",   "int",    "long",   "register",
+    "restrict", "return",   "short",    "signed", "sizeof",   "static", "struct", "switch",
+    "typedef",  "union",    "unsigned", "void",   "volatile", "while",  "asm",    "typeof",
+    "linux",    "unix",
 };
 
 static Hash word_key(const char *s, size_t len)
@@ -50,10 +54,6 @@ void parse_words(Parser *p)
     map_init(&p->words, p->m);
     for (size_t i = 0; i < countof(reserved); i++) {
         set_word(p, reserved[i], strlen(reserved[i]), W_RESERVED, 0);
-    }
-    for (int i = 0; i < N_DTYPES; i++) {
-        const char *name = dtype_name((Dtype)i);
-        set_word(p, name, strlen(name), W_DTYPE, i);
     }
     for (int i = 0; i < N_SCALAR_OPS; i++) {
         const char *name = scalar_info[i].name;
@@ -120,13 +120,17 @@ const char *parse_new_name(Parser *p, WordKind kind, int id)
         legal = legal && name_char(s[i]);
     }
     if (!legal) {
-        parse_fail(p, s, "\"%.*s\" is no name: names are a lower-case letter, then lower-case "
-                         "letters, digits and _", (int)len, s);
+        parse_fail(p, s,
+                   "\"%.*s\" is no name: names are a lower-case letter, then lower-case "
+                   "letters, digits and _",
+                   (int)len, s);
     }
     WordKind taken = is_reserved(s, len) ? W_RESERVED : parse_lookup(p, s, len).kind;
     if (taken != W_FREE) {
-        parse_fail(p, s, taken < W_OPERAND ? "\"%.*s\" is reserved and cannot be a name"
-                                           : "the name \"%.*s\" is already taken", (int)len, s);
+        parse_fail(p, s,
+                   taken < W_OPERAND ? "\"%.*s\" is reserved and cannot be a name"
+                                     : "the name \"%.*s\" is already taken",
+                   (int)len, s);
     }
     set_word(p, s, len, kind, id);
     p->at += len;
@@ -255,7 +259,8 @@ const Expr *parse_number(Parser *p, bool negative)
     if (p->at < p->end && (isdigit((unsigned char)*s) || *s == '.')) {
         size_t len = number_len(s, p->end);
         p->at += len;
-        return is_float(s, len) ? read_float(p, s, len, negative) : read_int(p, s, len, negative);
+        return is_float(s, len) ? read_float(p, s, len, negative)
+                                : read_int(p, s, len, negative);
     }
     if (parse_take(p, "nan")) {
         return x_const(p->m, DT_F32, (Value){.f = NAN});

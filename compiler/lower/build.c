@@ -266,7 +266,10 @@ const Expr *acc_sum(Arena *m, const Expr *acc, const Expr *v)
 /* Takes v if acc < v or v is NaN, else keeps acc: once NaN, always NaN. */
 const Expr *acc_max(Arena *m, const Expr *acc, const Expr *v)
 {
-    const Expr *takes = x_op(m, S_OR, x_op(m, S_LT, acc, v), x_op(m, S_NE, v, v));
+    const Expr *takes = x_op(m, S_LT, acc, v);
+    if (v->dtype == DT_F32) {
+        takes = x_op(m, S_OR, takes, x_op(m, S_NE, v, v));
+    }
     return x_select(m, takes, v, acc);
 }
 

@@ -38,15 +38,15 @@ static const Merge *merge_of(const Bpe *b, uint32_t left, uint32_t right)
 }
 
 /* The bytes of both parts, one behind the other, in out; false: not two parts of the alphabet. */
-static bool merge_bytes(const MergeEntry *entry, char *out, Span part[2])
+static bool merge_bytes(const Lists *lists, const MergeEntry *entry, char *out, Span part[2])
 {
-    ptrdiff_t len = json_unescape(entry->part[0], out), second = 0;
+    ptrdiff_t len = json_unescape(lists_span(lists, entry->part[0]), out), second = 0;
     if (len < 0) {
         return false;
     }
-    if (entry->part[1].at) {
+    if (entry->part[1].at > 0) {
         part[0] = (Span){out, (size_t)len};
-        second = json_unescape(entry->part[1], out + len);
+        second = json_unescape(lists_span(lists, entry->part[1]), out + len);
         part[1] = (Span){out + len, (size_t)second};
     } else {
         char *space = memchr(out, ' ', (size_t)len);
@@ -63,6 +63,12 @@ static bool merge_bytes(const MergeEntry *entry, char *out, Span part[2])
     return right > 0;
 }
 
+static uint32_t find_part(const Bpe *b, Span part)
+{
+    return part.len == 1 ? b->byte_id[(uint8_t)part.at[0]]
+                         : vocab_find(b->vocab, part.at, part.len);
+}
+
 /* The result of a merge is mostly the id after the last one's: look there before searching. */
 static uint32_t find_result(const Vocab *v, Span whole, uint32_t guess)
 {
@@ -73,21 +79,24 @@ static uint32_t find_result(const Vocab *v, Span whole, uint32_t guess)
     return vocab_find(v, whole.at, whole.len);
 }
 
-static Merge read_merge(Env *e, Bpe *b, const MergeEntry *entry, uint32_t rank, char *scratch,
-                        uint32_t guess)
+static _Noreturn void bad_merge(Env *e, const Bpe *b, const Lists *lists, int rank, const char *what)
+{
+    Span first = lists_span(lists, lists->merges.at[rank].part[0]);
+    fail(e, E_SYNTAX, "%s: merge %d, %s, %s.", b->file, rank, quoted(e, first.at, first.len), what);
+}
+
+static Merge read_merge(Env *e, Bpe *b, const Lists *lists, int rank, char *scratch, uint32_t guess)
 {
     Span part[2];
-    if (!merge_bytes(entry, scratch, part)) {
-        fail(e, E_SYNTAX, "%s: merge %u, %s, is not two parts of the byte-level alphabet.", b->file,
-             rank, quoted(e, entry->part[0].at, entry->part[0].len));
+    if (!merge_bytes(lists, &lists->merges.at[rank], scratch, part)) {
+        bad_merge(e, b, lists, rank, "is not two parts of the byte-level alphabet");
     }
-    Merge m = {.rank = rank};
-    m.left = vocab_find(b->vocab, part[0].at, part[0].len);
-    m.right = vocab_find(b->vocab, part[1].at, part[1].len);
+    Merge m = {.rank = (uint32_t)rank};
+    m.left = find_part(b, part[0]);
+    m.right = find_part(b, part[1]);
     m.result = find_result(b->vocab, (Span){part[0].at, part[0].len + part[1].len}, guess);
     if (m.left == NO_ID || m.right == NO_ID || m.result == NO_ID) {
-        fail(e, E_SYNTAX, "%s: merge %u, %s, names a token that model.vocab lacks.", b->file, rank,
-             quoted(e, entry->part[0].at, entry->part[0].len));
+        bad_merge(e, b, lists, rank, "names a token that model.vocab lacks");
     }
     return m;
 }
@@ -97,14 +106,14 @@ static void read_merges(Env *e, Bpe *b, const Lists *lists)
     size_t most = 0;
     for (int i = 0; i < lists->merges.n; i++) {
         const MergeEntry *m = &lists->merges.at[i];
-        size_t len = m->part[0].len + m->part[1].len;
+        size_t len = (size_t)m->part[0].len + m->part[1].len;
         most = len > most ? len : most;
     }
     char *scratch = arena_alloc(&e->kernel, most + 1);
     uint32_t last = NO_ID;
     for (int i = 0; i < lists->merges.n; i++) {
-        Merge m = read_merge(e, b, &lists->merges.at[i], (uint32_t)i, scratch, last + 1);
-        *merge_slot(b, m.left, m.right) = m; /* of two equal ones the last counts, as in the reference */
+        Merge m = read_merge(e, b, lists, i, scratch, last + 1);
+        *merge_slot(b, m.left, m.right) = m; /* of two equal ones the last, as in the reference */
         b->made[m.result] = true;
         last = m.result;
     }

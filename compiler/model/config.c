@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_CONFIG_BYTES (16 << 20)
+#define MAX_CONFIG_BYTES (4 << 20)
 
 const ArchInfo arch_info[N_ARCHS] = {
 #define X(id, architecture, model_type, qkv_bias) {architecture, model_type, qkv_bias},

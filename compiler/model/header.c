@@ -5,10 +5,10 @@
  * they may hold anything but are compared with their length.
  * Needs: the file's bytes. Keeps: pointers into them. Every refusal names its cause. */
 #include "model/model_int.h"
+#include "model/text_int.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <utf8proc.h>
 
 #define MAX_HEADER_BYTES 100000000
 
@@ -127,9 +127,9 @@ static void read_fields(Scan *s, Entry *n)
     if (scan_peek(s) != '{') {
         scan_mismatch(s, "its entry", "an object");
     }
-    uint64_t object = scan_enter(s, '{');
+    scan_enter(s, '{');
     for (bool first = true; scan_more(s, '}', first); first = false) {
-        Text field = scan_key(s, object);
+        Text field = scan_key(s);
         if (text_is(field, "dtype")) {
             n->has_dtype = true;
             read_dtype(s, n);
@@ -157,9 +157,9 @@ static void read_metadata(Scan *s)
         scan_skip(s); /* null: as good as absent */
         return;
     }
-    uint64_t object = scan_enter(s, '{');
+    scan_enter(s, '{');
     for (bool first = true; scan_more(s, '}', first); first = false) {
-        Text field = scan_key(s, object);
+        Text field = scan_key(s);
         if (scan_peek(s) != '"') {
             scan_fail(s, "__metadata__ maps %s to something else than a string (no tensor may have "
                       "this name)", quoted(s->e, field.at, field.len));
@@ -170,9 +170,9 @@ static void read_metadata(Scan *s)
 
 static void read_entries(Scan *s, const uint8_t *data, uint64_t n_data, FileTensors *out)
 {
-    uint64_t object = scan_enter(s, '{');
+    scan_enter(s, '{');
     for (bool first = true; scan_more(s, '}', first); first = false) {
-        Text name = scan_key(s, object);
+        Text name = scan_key(s);
         if (text_is(name, "__metadata__")) {
             read_metadata(s);
             continue;
@@ -270,25 +270,6 @@ static size_t header_length(Env *e, const uint8_t *p, size_t len, const char *fi
     return (size_t)n;
 }
 
-static void check_utf8(Env *e, const char *text, size_t len, const char *file)
-{
-    size_t i = 0;
-    while (i < len) {
-        uint64_t eight;
-        if (len - i >= 8 && (memcpy(&eight, text + i, 8), (eight & 0x8080808080808080u) == 0)) {
-            i += 8;
-            continue;
-        }
-        utf8proc_int32_t c;
-        utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text + i,
-                                              (utf8proc_ssize_t)(len - i), &c);
-        if (n < 1) {
-            fail(e, E_SYNTAX, "%s: header byte %zu is not UTF-8.", file, i);
-        }
-        i += (size_t)n;
-    }
-}
-
 void safetensors_parse(Env *e, const uint8_t *p, size_t len, const char *file, FileTensors *out)
 {
     check_kind(e, p, len, file);
@@ -297,7 +278,10 @@ void safetensors_parse(Env *e, const uint8_t *p, size_t len, const char *file, F
     if (n_header == 0 || *header != '{') {
         fail(e, E_SYNTAX, "%s: the header is not JSON: it does not begin with '{'.", file);
     }
-    check_utf8(e, header, n_header, file);
+    size_t n_valid = utf8_valid(header, n_header);
+    if (n_valid < n_header) {
+        fail(e, E_SYNTAX, "%s: header byte %zu is not UTF-8.", file, n_valid);
+    }
     *out = (FileTensors){0};
     uint64_t n_data = len - 8 - n_header;
     Scan s;

@@ -64,6 +64,16 @@ static Span string(Scan *c, const char *what)
     return (Span){start, (size_t)(c->s++ - start)};
 }
 
+static Piece piece(const Scan *c, Span s)
+{
+    return (Piece){(uint32_t)(s.at - c->text), (uint32_t)s.len};
+}
+
+Span lists_span(const Lists *l, Piece p)
+{
+    return (Span){l->text + p.at, p.len};
+}
+
 static int64_t integer(Scan *c)
 {
     enum { MOST_DIGITS = 18 };
@@ -73,8 +83,7 @@ static int64_t integer(Scan *c)
     for (; *c->s >= '0' && *c->s <= '9' && c->s - start < MOST_DIGITS; c->s++) {
         value = value * 10 + (*c->s - '0');
     }
-    char next = *c->s;
-    bool ends = next == ',' || next == '}' || next == ' ' || next == '\n' || next == '\r' || next == '\t';
+    bool ends = *c->s && strchr(",} \n\r\t", *c->s);
     if (c->s == start || !ends || (*start == '0' && c->s > start + 1)) {
         malformed(c, "a token id in model.vocab is not a whole number of at most 18 digits");
     }
@@ -91,22 +100,23 @@ static void scan_vocab(Scan *c, Lists *out)
     do {
         Span key = string(c, "a token in model.vocab is not a string");
         expect(c, ':', "a token in model.vocab has no \":\" behind it");
-        *vec_push(&c->env->kernel, &out->vocab) = (VocabEntry){key, integer(c)};
+        *vec_push(&c->env->kernel, &out->vocab) = (VocabEntry){piece(c, key), integer(c)};
     } while (take(c, ','));
     expect(c, '}', "model.vocab is not closed");
 }
 
 static MergeEntry scan_merge(Scan *c)
 {
-    static const char *const what = "an entry of model.merges is not a string or a list of two strings";
+    static const char *const what =
+        "an entry of model.merges is not a string or a list of two strings";
     MergeEntry m = {0};
     if (!take(c, '[')) {
-        m.part[0] = string(c, what);
+        m.part[0] = piece(c, string(c, what));
         return m;
     }
-    m.part[0] = string(c, what);
+    m.part[0] = piece(c, string(c, what));
     expect(c, ',', what);
-    m.part[1] = string(c, what);
+    m.part[1] = piece(c, string(c, what));
     expect(c, ']', what);
     return m;
 }
@@ -195,7 +205,7 @@ void lists_scan(Env *e, const char *file, const char *text, size_t len, Lists *o
 {
     Scan c = {.env = e, .file = file, .text = text, .s = text, .end = text + len};
     const char *kept = text;
-    memset(out, 0, sizeof *out);
+    *out = (Lists){.text = text};
     buf_init(&out->rest, &e->kernel);
     if (take(&c, '{')) {
         while (peek(&c) == '"') {

@@ -71,16 +71,15 @@ static void match_tied_head(Env *e, const Checkpoint *ck, Match *m, const FileTe
 
 static void match_rest(Env *e, const Config *c, const Checkpoint *ck, Match *m, Buf *report)
 {
-    Map wanted;
-    map_init(&wanted, &e->kernel);
+    bool *wanted = arena_array(&e->kernel, bool, ck->tensors.n);
     for (int i = 0; i < m->n; i++) {
         if (m->found[i]) {
-            map_put(&wanted, hash_str(m->spec[i].name), (void *)m->found[i]);
+            wanted[m->found[i] - ck->tensors.at] = true;
         }
     }
     for (int i = 0; i < ck->tensors.n; i++) {
         const FileTensor *t = &ck->tensors.at[i];
-        if (map_get(&wanted, hash_bytes(t->name, t->name_len)) || is_derived(t)) {
+        if (wanted[i] || is_derived(t)) {
             continue;
         }
         if (c->tied && text_is((Text){t->name, t->name_len}, head_name)) {

@@ -147,7 +147,7 @@ typedef struct Checkpoint {
     const char *path;    /* of the file or the index */
     Vec(Shard) shards;
     FileTensors tensors; /* of all shards */
-    Map by_name;         /* hash of the name -> FileTensor */
+    const FileTensor **by_name; /* sorted, for checkpoint_find */
 } Checkpoint;
 
 /* path: a .safetensors file, an index (.json), or a folder that holds one of them. Fails with
@@ -260,21 +260,22 @@ void decoder_end(Decoder *d, Buf *out); /* U+FFFD for a character that never bec
 
 /* ---- generation.c: generation_config.json, and when to stop ------------------------------ */
 
-/* Columns: field, type, its value when nothing is asked for, smallest, largest value allowed */
+/* Columns: field, type, its value when off, the values allowed (x), the same in words */
 #define SAMPLING(X)                                                                    \
-    X(temperature, double, 1, 0, 1e6)                                                  \
-    X(top_k, int64_t, 0, 0, INT32_MAX)                                                 \
-    X(top_p, double, 1, 0, 1)                                                          \
-    X(min_p, double, 0, 0, 1)                                                          \
-    X(repetition_penalty, double, 1, 1e-6, 1e6)
+    X(temperature, double, 1, x == 0 || (x >= 1e-6 && x <= 1e6), "0, or 1e-6 to 1e6")    \
+    X(top_k, int64_t, 0, x >= 0 && x <= INT32_MAX, "0 to 2147483647")                  \
+    X(top_p, double, 1, x > 0 && x <= 1, "above 0 and at most 1")                      \
+    X(min_p, double, 0, x >= 0 && x <= 1, "0 to 1")                                    \
+    X(repetition_penalty, double, 1, x > 0 && x <= 1e6, "above 0 and at most 1e6")
 
 /* temperature 0 is greedy; top_k 0, top_p 1, min_p 0 and repetition_penalty 1 are off. */
 typedef struct Sampling {
-#define X(field, type, off, least, most) type field;
+#define X(field, type, off, allowed, words) type field;
     SAMPLING(X)
 #undef X
 } Sampling;
 
+Sampling sampling_off(void);    /* temperature 1, the rest off: the distribution as it is */
 Sampling sampling_greedy(void); /* temperature 0, the rest off */
 void sampling_check(Env *e, const Sampling *s); /* fails with E_INPUT, naming the setting */
 
@@ -287,7 +288,7 @@ typedef struct Generation {
 
 Generation generation_read(Env *e, const char *dir);
 Generation generation_parse(Env *e, const char *text, size_t len, const char *file);
-void sampling_print(const Sampling *s, Buf *out); /* "greedy", or "temperature 0.7, top_k 20" */
+void sampling_print(const Sampling *s, Buf *out); /* "greedy", "temperature 0.7, top_k 20" */
 
 typedef struct Stops {
     int n;
@@ -322,14 +323,14 @@ bool chat_recognise(Env *e, const char *text, size_t len, Chat *chat); /* templa
 
 /* A whole conversation. open: ends with an assistant's turn that has only begun. parse_special:
  * are control tokens in the contents recognised? Fails with E_INPUT: role "tool". */
-void chat_encode(const Chat *chat, const Message *message, int n, bool open, bool parse_special,
-                 Ids *out);
-void chat_render(const Chat *chat, const Message *message, int n, bool open, Buf *out);
+void chat_encode(Env *e, const Chat *chat, const Message *message, int n, bool open,
+                 bool parse_special, Ids *out);
+void chat_render(Env *e, const Chat *chat, const Message *message, int n, bool open, Buf *out);
 /* The same in parts, for a conversation that grows: begin with the system message (NULL: the
  * default), then turns; chat_reply opens the assistant's turn, and chat_reply_end closes it behind
  * the ids the model made (last: the last of them, which may already be the end token). */
-void chat_begin(const Chat *chat, const Message *system, bool parse_special, Ids *out);
-void chat_turn(const Chat *chat, const Message *message, bool parse_special, Ids *out);
+void chat_begin(Env *e, const Chat *chat, const Message *system, bool parse_special, Ids *out);
+void chat_turn(Env *e, const Chat *chat, const Message *message, bool parse_special, Ids *out);
 void chat_reply(const Chat *chat, Ids *out);
 void chat_reply_end(const Chat *chat, int32_t last, Ids *out);
 
@@ -360,5 +361,47 @@ void sampler_see(Sampler *s, const int32_t *ids, int n);
 /* The next token, which is then seen. Fails with E_INPUT: a logit is NaN or +inf (names it), or
  * all are -inf. The logits are not changed. */
 int32_t sampler_next(Sampler *s, const float *logits);
+
+/* ---- generate.c: text and perplexity, over whoever can run the model ------------------------ */
+
+typedef struct Stepper Stepper;
+struct Stepper {
+    void *ctx;
+    int64_t n_vocab;
+    int64_t max_positions; /* 0: not known */
+    int64_t n_fed;         /* tokens fed since the last restart; kept by feed and restart */
+    /* Feeds n ids behind those fed before. logits: rows of n_vocab, n of them where all is set, else
+     * the last one; they hold until the next call. False fills err. */
+    bool (*feed)(Stepper *s, const int32_t *ids, int n, bool all, const float **logits, Err *err);
+    void (*restart)(Stepper *s);
+};
+
+typedef enum GenerateEnd { END_LENGTH, END_STOP, END_CONTEXT, END_INTERRUPTED } GenerateEnd;
+
+typedef struct Generate {
+    Sampler *sampler;     /* NULL: greedy, the first maximum. The prompt is the caller's to let it see */
+    const Stops *stops;   /* may be NULL */
+    int max_tokens;
+    const volatile int *interrupted;         /* set by a signal's handler; may be NULL */
+    bool (*token)(void *ctx, int32_t id);    /* each new token, the stop token not; false ends; may be NULL */
+    void *ctx;
+} Generate;
+
+typedef struct Generated {
+    int n;        /* tokens, the stop token not counted */
+    int32_t last; /* the newest, stop token included; it has not been fed */
+    GenerateEnd end;
+} Generated;
+
+/* False: the prompt is empty, or a step failed. */
+bool generate(const Generate *g, Stepper *s, const int32_t *prompt, int n_prompt, Generated *out, Err *err);
+
+typedef struct Perplexity {
+    double perplexity, mean_nll; /* nats */
+    int n_scored, n_chunks;
+} Perplexity;
+
+/* Chunks do not overlap; each is one pass from position 0, its first token is not scored. */
+bool perplexity(Stepper *s, const int32_t *ids, int n, int chunk, Perplexity *out, Err *err);
 
 #endif

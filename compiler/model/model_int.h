@@ -19,8 +19,10 @@ void json_visit(Env *e, const char *file, const char *text, size_t len, JsonBody
 const char *quoted(Env *e, const char *s, size_t len);
 
 /* ---- scan.c: JSON pulled piece by piece, without a tree ------------------------------------------
- * For headers of up to 100 MB: nothing is allocated but strings with escapes. Fails with
- * E_SYNTAX: file, subject, cause and place. */
+ * For headers of up to 100 MB: memory is taken for keys and for strings with escapes only. Fails
+ * with E_SYNTAX: file, subject, cause and place. */
+#define SCAN_MAX_KEYS 1000000 /* at a time: no model has as many tensors */
+
 typedef struct Text {
     const char *at; /* not NUL-terminated; may hold NULs */
     size_t len;
@@ -32,17 +34,18 @@ typedef struct Scan {
     Text subject;        /* what is being read, for messages: a tensor's name; at NULL: nothing */
     const char *start, *at, *end;
     int depth;           /* of open objects and lists, at most JSON_MAX_DEPTH */
-    uint64_t n_objects;  /* opened so far: the last one's number */
-    Map seen;            /* keys by object, against duplicates */
+    Vec(Text) keys;      /* of the open objects, innermost last: checked when one closes */
+    int first_key[JSON_MAX_DEPTH]; /* by depth: where its keys begin */
 } Scan;
 
 void scan_init(Scan *s, Env *e, const char *file, const char *text, size_t len);
 _Noreturn void scan_fail(Scan *s, const char *fmt, ...) PRINTF(2, 3);
 char scan_peek(Scan *s);                 /* next character that is no blank; NUL: the end */
-uint64_t scan_enter(Scan *s, char open); /* '{' or '['; returns the object's number */
-bool scan_more(Scan *s, char close, bool first); /* another member follows; else the close is taken */
+void scan_enter(Scan *s, char open);     /* '{' or '[' */
+/* Another member follows; else the close is taken. Fails where an object had a key twice. */
+bool scan_more(Scan *s, char close, bool first);
 Text scan_string(Scan *s);
-Text scan_key(Scan *s, uint64_t object); /* and its colon; fails where the object had it before */
+Text scan_key(Scan *s);                  /* and its colon */
 uint64_t scan_integer(Scan *s, const char *what);
 void scan_skip(Scan *s);                 /* any value, checked all the same */
 /* Fails because the value here is no such kind, unless it is worse: broken or too deep. */

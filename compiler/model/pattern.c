@@ -98,6 +98,9 @@ static void open_class(Rewrite *r)
 static void put_plain(Rewrite *r)
 {
     char c = *r->s;
+    if (c == '(' && r->s[1] == '*' && !r->in_class) { /* PCRE2's verbs */
+        refuse(r, r->s, 2);
+    }
     if (r->in_class ? c == '[' || (c == '&' && r->s[1] == '&') : c == '.' || c == '^' || c == '$') {
         refuse(r, r->s, 1);
     }

@@ -9,6 +9,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+enum { MOST_HEAP_KIB = 128 << 10 }; /* of the interpreter's backtracking */
+
 struct Splitter {
     Env *env;
     const char *file;
@@ -45,6 +47,7 @@ Splitter *splitter_build(Env *e, const char *file, const char *pattern)
     int error;
     PCRE2_SIZE offset;
     s->limits = pcre2_match_context_create(memory);
+    pcre2_set_heap_limit(s->limits, MOST_HEAP_KIB);
     s->code = pcre2_compile((PCRE2_SPTR)translated, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP,
                             &error, &offset, setup);
     if (!s->code) {

@@ -8,11 +8,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MAX_INDEX_BYTES (256 << 20)
+#define MAX_INDEX_BYTES (32 << 20) /* the longest published ones have 9 MB */
 
 /* ---- mapping ------------------------------------------------------------------------------------ */
 
@@ -62,10 +63,25 @@ void checkpoint_release(Checkpoint *c)
     *c = (Checkpoint){0};
 }
 
+/* Names are bytes with a length. Sorted, not hashed: no file can choose names that collide. */
+static int compare_names(const FileTensor *a, const FileTensor *b)
+{
+    size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
+    int order = memcmp(a->name, b->name, n);
+    return order ? order : (a->name_len > b->name_len) - (a->name_len < b->name_len);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return compare_names(*(const FileTensor *const *)a, *(const FileTensor *const *)b);
+}
+
 const FileTensor *checkpoint_find(const Checkpoint *c, const char *name)
 {
-    FileTensor *t = map_get(&c->by_name, hash_str(name));
-    return t && text_is((Text){t->name, t->name_len}, name) ? t : NULL;
+    const FileTensor key = {.name = name, .name_len = strlen(name)}, *p = &key;
+    const FileTensor **at = c->tensors.n ? bsearch(&p, c->by_name, (size_t)c->tensors.n,
+                                                   sizeof *c->by_name, by_name) : NULL;
+    return at ? *at : NULL;
 }
 
 int64_t file_tensor_count(const FileTensor *t)
@@ -106,16 +122,20 @@ static void add_shard(Env *e, Checkpoint *c, const char *path)
 
 static void index_names(Env *e, Checkpoint *c)
 {
-    map_init(&c->by_name, &e->model);
-    for (int i = 0; i < c->tensors.n; i++) {
-        FileTensor *t = &c->tensors.at[i];
-        Hash h = hash_bytes(t->name, t->name_len);
-        const FileTensor *other = map_get(&c->by_name, h);
-        if (other) {
-            fail(e, E_SYNTAX, "%s: tensor %s is in %s too.", c->shards.at[t->shard].path,
-                 quoted(e, t->name, t->name_len), c->shards.at[other->shard].path);
+    int n = c->tensors.n;
+    c->by_name = arena_array(&e->model, const FileTensor *, n);
+    for (int i = 0; i < n; i++) {
+        c->by_name[i] = &c->tensors.at[i];
+    }
+    if (n > 1) {
+        qsort(c->by_name, (size_t)n, sizeof *c->by_name, by_name);
+    }
+    for (int i = 1; i < n; i++) {
+        const FileTensor *a = c->by_name[i - 1], *b = c->by_name[i];
+        if (compare_names(a, b) == 0) {
+            fail(e, E_SYNTAX, "%s: tensor %s is in %s too.", c->shards.at[b->shard].path,
+                 quoted(e, b->name, b->name_len), c->shards.at[a->shard].path);
         }
-        map_put(&c->by_name, h, t);
     }
 }
 

@@ -2,18 +2,18 @@
  *
  * The header of a safetensors file may be 100 MB of hostile text. It is read in one pass: the
  * caller pulls strings and integers in the order it expects them and skips the rest. Depth is
- * bounded, duplicate keys are caught by one map for all objects, and memory is only taken for
- * strings that have escapes.
+ * bounded. The keys of an object are sorted when it closes: that finds duplicates in time that
+ * no choice of keys can spoil, as it could with a hash.
  * Needs: valid UTF-8 (the caller checks). Keeps: pointers into the text. */
 #include "model/model_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
 
 void scan_init(Scan *s, Env *e, const char *file, const char *text, size_t len)
 {
     *s = (Scan){.e = e, .file = file, .start = text, .at = text, .end = text + len};
-    map_init(&s->seen, &e->kernel);
 }
 
 void scan_fail(Scan *s, const char *fmt, ...)
@@ -220,19 +220,56 @@ uint64_t scan_integer(Scan *s, const char *what)
 
 /* ---- objects and lists ------------------------------------------------------------------------------ */
 
-uint64_t scan_enter(Scan *s, char open)
+void scan_enter(Scan *s, char open)
 {
     expect(s, open);
-    if (++s->depth > JSON_MAX_DEPTH) {
+    if (s->depth == JSON_MAX_DEPTH) {
         scan_fail(s, "nesting is deeper than %d levels", JSON_MAX_DEPTH);
     }
-    return ++s->n_objects;
+    s->first_key[s->depth++] = s->keys.n;
+}
+
+Text scan_key(Scan *s)
+{
+    if (s->keys.n == SCAN_MAX_KEYS) {
+        scan_fail(s, "more than %d keys", SCAN_MAX_KEYS);
+    }
+    Text t = scan_string(s);
+    *vec_push(&s->e->kernel, &s->keys) = t;
+    expect(s, ':');
+    return t;
+}
+
+/* Any total order serves. */
+static int by_text(const void *pa, const void *pb)
+{
+    const Text *a = pa, *b = pb;
+    if (a->len != b->len) {
+        return a->len < b->len ? -1 : 1;
+    }
+    return memcmp(a->at, b->at, a->len);
+}
+
+/* Closes the innermost object or list. */
+static void leave(Scan *s)
+{
+    int first = s->first_key[--s->depth], n = s->keys.n - first;
+    Text *key = s->keys.at + first;
+    if (n > 1) {
+        qsort(key, (size_t)n, sizeof *key, by_text);
+    }
+    for (int i = 1; i < n; i++) {
+        if (by_text(&key[i - 1], &key[i]) == 0) {
+            scan_fail(s, "duplicate key %s", quoted(s->e, key[i].at, key[i].len));
+        }
+    }
+    s->keys.n = first;
 }
 
 bool scan_more(Scan *s, char close, bool first)
 {
     if (take(s, close)) {
-        s->depth--;
+        leave(s);
         return false;
     }
     if (!first) {
@@ -241,26 +278,12 @@ bool scan_more(Scan *s, char close, bool first)
     return true;
 }
 
-Text scan_key(Scan *s, uint64_t object)
-{
-    static char present;
-    Text t = scan_string(s);
-    Hash h = hash_bytes(t.at, t.len);
-    h.hi ^= object * 0x9E3779B97F4A7C15u;
-    if (map_get(&s->seen, h)) {
-        scan_fail(s, "duplicate key %s", quoted(s->e, t.at, t.len));
-    }
-    map_put(&s->seen, h, &present);
-    expect(s, ':');
-    return t;
-}
-
 static void skip_members(Scan *s, char open, char close)
 {
-    uint64_t object = scan_enter(s, open);
+    scan_enter(s, open);
     for (bool first = true; scan_more(s, close, first); first = false) {
         if (open == '{') {
-            scan_key(s, object);
+            scan_key(s);
         }
         scan_skip(s);
     }

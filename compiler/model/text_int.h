@@ -13,22 +13,28 @@ typedef struct Span {
 
 /* ---- lists.c: the two long lists of tokenizer.json, scanned without a tree ---- */
 
+typedef struct Piece { /* of the file: offset and length, to keep the lists small */
+    uint32_t at, len;
+} Piece;
+
 typedef struct VocabEntry {
-    Span key;    /* between its quotes, escapes still in */
+    Piece key; /* between its quotes, escapes still in */
     int64_t id;
 } VocabEntry;
 
 typedef struct MergeEntry {
-    Span part[2]; /* part[1].at is NULL where one string holds both, a space between */
+    Piece part[2]; /* part[1].at is 0 where one string holds both, a space between */
 } MergeEntry;
 
 typedef struct Lists {
+    const char *text; /* the file */
     bool has_vocab, has_merges; /* model.vocab is an object, model.merges an array */
     Vec(VocabEntry) vocab;
     Vec(MergeEntry) merges;
     Buf rest; /* the file with {} and [] for them, and the lines where they were */
 } Lists;
 
+Span lists_span(const Lists *l, Piece p);
 /* Everything goes to e->kernel. Fails with E_SYNTAX where the lists are malformed; what else is
  * wrong with the file is left in rest for a JSON parser to say. */
 void lists_scan(Env *e, const char *file, const char *text, size_t len, Lists *out);
@@ -134,6 +140,11 @@ Span nfc(Nfc *f, Span s);
 size_t utf8_valid(const char *s, size_t len);
 /* The code point at s, which is valid, and its length. */
 int32_t utf8_next(const char *s, int *len);
+
+/* ---- generation.c ----------------------------------------------------------------------- */
+
+/* The text of a file, in e->kernel; NULL: there is no such file. */
+const char *read_optional(Env *e, const char *path, size_t *len);
 
 /* ---- tokenizer.c ------------------------------------------------------------------------ */
 

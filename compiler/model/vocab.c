@@ -66,12 +66,12 @@ uint32_t vocab_find(const Vocab *v, const char *bytes, size_t len)
 
 /* A token in the alphabet can be found by its bytes; one outside it (an added token that is also
  * listed) only has a text. */
-static void add_token(Vocab *v, const VocabEntry *entry, Span token, bool is_bytes)
+static void add_token(Vocab *v, uint32_t id, Span key, Span token, bool is_bytes)
 {
-    uint32_t id = (uint32_t)entry->id, hash;
+    uint32_t hash;
     if (v->token[id].at) {
         fail(v->env, E_SYNTAX, "%s: model.vocab gives the id %u to two tokens; one is %s.", v->file,
-             id, quoted(v->env, entry->key.at, entry->key.len));
+             id, quoted(v->env, key.at, key.len));
     }
     v->token[id] = token;
     if (!is_bytes) {
@@ -80,7 +80,7 @@ static void add_token(Vocab *v, const VocabEntry *entry, Span token, bool is_byt
     struct VocabSlot *slot = slot_of(v, token.at, token.len, &hash);
     if (slot->id != NO_ID) {
         fail(v->env, E_SYNTAX, "%s: model.vocab lists the token %s twice.", v->file,
-             quoted(v->env, entry->key.at, entry->key.len));
+             quoted(v->env, key.at, key.len));
     }
     *slot = (struct VocabSlot){hash, id};
 }
@@ -113,7 +113,7 @@ static void count_ids(Vocab *v, const Lists *lists, const Added *added)
 static void make_tables(Vocab *v, size_t n_tokens)
 {
     size_t n_slots = 64;
-    while (n_slots < 2 * n_tokens) {
+    while (2 * n_slots < 3 * n_tokens) {
         n_slots *= 2;
     }
     v->mask = n_slots - 1;
@@ -144,17 +144,18 @@ void vocab_build(Env *e, const char *file, const Lists *lists, const Added *adde
     char *blob = arena_alloc(&e->model, n_bytes);
     for (int i = 0; i < lists->vocab.n; i++) {
         const VocabEntry *entry = &lists->vocab.at[i];
-        ptrdiff_t len = json_unescape(entry->key, blob);
+        Span key = lists_span(lists, entry->key);
+        ptrdiff_t len = json_unescape(key, blob);
         if (len < 0 || utf8_valid(blob, (size_t)len) != (size_t)len) {
             fail(e, E_SYNTAX, "%s: the token %s of model.vocab is not a valid JSON string.", file,
-                 quoted(e, entry->key.at, entry->key.len));
+                 quoted(e, key.at, key.len));
         }
         ptrdiff_t n = alphabet_decode((Span){blob, (size_t)len}, blob);
         bool is_bytes = n >= 0;
         if (!is_bytes) {
-            n = json_unescape(entry->key, blob);
+            n = json_unescape(key, blob);
         }
-        add_token(v, entry, (Span){blob, (size_t)n}, is_bytes);
+        add_token(v, (uint32_t)entry->id, key, (Span){blob, (size_t)n}, is_bytes);
         blob += n;
     }
     for (size_t i = 0; i < added->n; i++) {

@@ -5,7 +5,9 @@
 #include "base/base.h"
 #include "emit/emit.h"
 #include "graph/graph.h"
+#include "compile.h"
 #include "loop/loop.h"
+#include "model/model.h"
 
 /* ---- cc.c: the system's C compiler. No shell: argument vectors only ----------------------------- */
 typedef struct Toolchain {
@@ -63,6 +65,21 @@ bool exec_run(Exec *x, const Args *args, Arena *a, Tensor *out, Err *err);
 bool exec_bind(Exec *x, const Args *args, Tensor *out, Err *err);
 bool exec_call(Exec *x, Err *err);
 const Plan *exec_plan(const Exec *x); /* of the last bind */
+
+/* ---- engine.c: a model that can be stepped, with its cache -------------------------------------- */
+typedef enum EngineWay { BY_C, BY_NEST, BY_INTERP } EngineWay;
+typedef struct EngineOptions {
+    EngineWay way;
+    unsigned without; /* bits of StageBit */
+    Gemm gemm;        /* BY_INTERP: NULL for the definition */
+    int n_threads;    /* compilers at once */
+} EngineOptions;
+typedef struct Engine Engine;
+/* Config and weights must outlive it. Graphs are built and compiled at their first step. */
+Engine *engine_new(Env *e, const Config *c, const Weights *w, const EngineOptions *o);
+bool engine_prepare(Engine *g, bool all, Err *err); /* does that now: all: for logits of every row */
+Stepper *engine_stepper(Engine *g);
+void engine_free(Engine *g); /* NULL is fine */
 
 /* ---- npy.c: NumPy's file format, versions 1 to 3, C order, little-endian, the five dtypes -------- */
 Tensor npy_read(Env *e, Arena *a, const char *path); /* E_IO, E_SYNTAX, E_TYPE with the path */

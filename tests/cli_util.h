@@ -1,0 +1,18 @@
+/* cli_util.h - runs the built program as a user does. */
+#ifndef NC_TESTS_CLI_UTIL_H
+#define NC_TESTS_CLI_UTIL_H
+
+#include "tests/helpers.h"
+
+#define MAX_WORDS 32
+
+typedef struct Ran {
+    int status;       /* exit status; -1: killed by a signal */
+    const char *out;  /* stdout and stderr together */
+} Ran;
+
+/* words: the arguments behind "nanocompile", NULL at the end. */
+Ran nanocompile(Env *e, const char *const *words);
+#define NC(e, ...) nanocompile((e), (const char *const[]){__VA_ARGS__, NULL})
+
+#endif

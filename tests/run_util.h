@@ -1,0 +1,55 @@
+/* run_util.h - what the tests of compiler/run share: a cache of their own, small kernels, made-up
+ * C compilers, and a look at what a build left behind. */
+#ifndef NC_TESTS_RUN_UTIL_H
+#define NC_TESTS_RUN_UTIL_H
+
+#include "run/run.h"
+#include "tests/helpers.h"
+
+#define world_init run_world_init
+#define world_release run_world_release
+typedef struct World {
+    Env e;
+    TempDir dir;      /* cache/ is NANOCOMPILE_CACHE and is not made yet */
+    const char *cache_dir;
+    Toolchain tc;
+    Cache cache;
+    const char *const *object; /* of the last build_kernels */
+    const char *library;
+    Library lib;
+} World;
+
+void world_init(World *w);
+void world_release(World *w);
+
+/* y[i] = x0[i] * factor for i < s0; factors make kernels distinct. */
+Kernel *scale_kernel(Env *e, float factor);
+enum { N_KERNELS = 2 };
+Kernel *const *some_kernels(Env *e); /* N_KERNELS of them: factors 2 and 3 */
+
+/* Bodies for must_work and must_fail; arg is the World. Each does all before it. */
+void find_compiler(Env *e, void *world);
+void build_objects(Env *e, void *world);
+void build_library(Env *e, void *world);
+void load_library(Env *e, void *world);
+/* Loads and runs kernel 0 and 1, asserts 2x and 3x, and releases the library. */
+void assert_kernels_run(World *w);
+
+/* An executable shell script name in the world's folder; gives its path. */
+const char *script(World *w, const char *name, const char *text);
+/* Points CC at a script; words in text may use the real compiler: "exec gcc \"$@\"". */
+void script_as_cc(World *w, const char *text);
+
+/* The world's cache holds what was finished, and no scratch folder or temporary file. */
+void assert_no_leftovers(const World *w);
+
+const char *only_file(World *w, const char *folder); /* its path; asserts that it is the only one */
+
+typedef void ChildBody(World *w);
+/* Forks; body runs as nobody where this process is root. Its assertions count. */
+void as_other_user(World *w, ChildBody *body);
+/* Forks; body runs with a tmpfs mounted on the cache directory (options: "size=64k"). False: not
+ * allowed here. */
+bool on_tmpfs(World *w, unsigned long flags, const char *options, ChildBody *body);
+
+#endif
