@@ -4,20 +4,24 @@
 #   SAN=1         address and undefined-behaviour sanitizers     CC=clang    another compiler
 #   DEV=1         warnings are errors                            BUILD=DIR   another build folder
 #   TEST=PATTERN  only the tests whose suite/name matches        V=1         whole commands are shown
+#   TSAN=1        thread sanitizer
 #   SOAK_SECONDS=N  PREFIX=DIR  DESTDIR=DIR for soak and install
 
 ifeq ($(origin CC),default)
 CC := gcc
 endif
 BUILD ?= build
-FLAVOR := $(if $(FUZZ),fuzz,$(if $(SAN),san,release))$(patsubst %,-%,$(filter-out gcc,$(notdir $(firstword $(CC)))))
+FLAVOR := $(if $(FUZZ),fuzz,$(if $(TSAN),tsan,$(if $(SAN),san,release)))$(patsubst %,-%,$(filter-out gcc,$(notdir $(firstword $(CC)))))
 OUT := $(BUILD)/$(FLAVOR)
 
 # ---- flags -----------------------------------------------------------------------------------------
 PACKAGES := jansson libxxhash libcpuid sqlite3 libpcre2-8 libutf8proc openblas
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes $(if $(DEV),-Werror)
 ifneq ($(SAN)$(FUZZ),)
-SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DNC_SANITIZED
+endif
+ifneq ($(TSAN),)
+SANITIZE := -fsanitize=thread -fno-omit-frame-pointer -DNC_SANITIZED -DNC_TSAN
 endif
 ifneq ($(FUZZ),)
 SANITIZE += -fsanitize=fuzzer-no-link
@@ -32,7 +36,7 @@ LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm -ldl
 
 # ---- what there is ---------------------------------------------------------------------------------
 LAYERS := base graph lower loop emit model run
-HARNESS := schedules db tuner experiments reports
+HARNESS := schedules db tuner experiments/baselines experiments reports
 PROGRAM_OF := compiler/cli=nanocompile db=schedb tuner=tune experiments=experiment reports=report
 VERSION := $(shell sed -n 's/^.define NC_VERSION "\(.*\)"/\1/p' compiler/base/base.h)
 

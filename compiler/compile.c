@@ -59,5 +59,5 @@ Program *compile_model(Compile *c, const Graph *g)
 
 void compile_kernel(Compile *c, const Kernel *k, Buf *out)
 {
-    emit_kernel(c->env, k, out);
+    emit_kernel(c->env, k, c->target ? c->target : target_generic(), out);
 }

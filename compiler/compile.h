@@ -6,6 +6,7 @@
 #include "emit/emit.h"
 #include "graph/graph.h"
 #include "loop/loop.h"
+#include "loop/schedule.h"
 #include "lower/lower.h"
 
 /* Columns: id, name, what switching it off means */
@@ -27,10 +28,27 @@ typedef struct StageTime {
     int nodes, kernels, calls; /* after the stage; 0 where it does not apply */
 } StageTime;
 
+/* What a picker knows of the place a kernel runs in, besides the kernel. */
+typedef struct PickHint {
+    const Target *target;
+    int64_t l1d_bytes, l2_bytes, l3_bytes; /* 0: unknown */
+    int n_threads;
+    int64_t sym[MAX_SYMBOLS];   /* by kernel symbol: the value it usually has; -1: any */
+} PickHint;
+
+/* "Which schedule for this kernel here?" The compiler asks and never looks anything up itself. An illegal
+ * answer is an error of the picker; no steps are always legal. */
+typedef struct Picker {
+    void (*pick)(void *ctx, Env *e, const Kernel *k, const PickHint *hint, Schedule *out);
+    void *ctx;
+} Picker;
+
 typedef struct Compile {
     Env *env;
     unsigned without;                /* bits of StageBit */
-    bool check;                      /* validate after every stage */
+    const Target *target;            /* of the C text; NULL: generic */
+    const Picker *picker;            /* NULL: every nest stays naive */
+    PickHint hint;                   /* for the picker; hint.target is set from target */
     uint64_t (*now_ns)(void);        /* NULL: no times are taken; the core reads no clock itself */
     void (*after)(void *ctx, const char *stage, const Graph *g, const Program *p); /* dumps; may be NULL */
     void *after_ctx;

@@ -227,6 +227,23 @@ Test(base_machine, a_container_that_sees_the_hosts_path_has_its_limit_at_the_mou
     quota_is(3);
 }
 
+Test(base_machine, memory_is_what_is_installed_or_the_least_limit_of_the_groups)
+{
+    cr_assert_eq(machine()->memory_bytes, 0);
+    put("proc/meminfo", "MemTotal:       16384 kB\nMemFree:          100 kB\n");
+    cr_assert_eq(machine()->memory_bytes, 16 << 20);
+    put("proc/self/cgroup", "9:cpu,memory:/x\n0::/a/b\n");
+    put("sys/fs/cgroup/a/b/memory.max", "max\n");
+    put("sys/fs/cgroup/cpu,memory/x/memory.limit_in_bytes", "9223372036854771712\n");
+    cr_assert_eq(machine()->memory_bytes, 16 << 20);
+    put("sys/fs/cgroup/a/memory.max", "4096000\n");
+    cr_assert_eq(machine()->memory_bytes, 4096000);
+    put("sys/fs/cgroup/memory/memory.limit_in_bytes", "1024000\n");
+    cr_assert_eq(machine()->memory_bytes, 1024000);
+    put("proc/meminfo", "MemTotal: much\n");
+    cr_assert_eq(machine()->memory_bytes, 1024000);
+}
+
 Test(base_machine, nonsense_in_proc_and_sys_counts_as_silence)
 {
     put("proc/self/cgroup", "\n:\n::\n0:\n0::nowhere\n4:cpu\n\xff\xfe");

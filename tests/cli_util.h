@@ -15,4 +15,11 @@ typedef struct Ran {
 Ran nanocompile(Env *e, const char *const *words);
 #define NC(e, ...) nanocompile((e), (const char *const[]){__VA_ARGS__, NULL})
 
+void shows(Ran r, const char *words); /* status 0, and these words are in what it says */
+/* This status, and one sentence (with usage, status 2: the first of several) that holds these words. */
+void refused(Ran r, int status, const char *words);
+
+/* Writes a file of the folder; gives its path, which the Env keeps. */
+const char *file_in(Env *e, const TempDir *d, const char *name, const char *text);
+
 #endif

@@ -23,27 +23,12 @@ typedef struct Batch {
     uint64_t first;
     int n;
     Case at[BATCH];
-    Map kernels;      /* hash -> Kernel, of all programs */
-    Buf text;         /* their C */
-    void *lib;
-    TempDir dir;
+    Together together;
 } Batch;
-
-static void add_program(Env *e, Batch *b, const Program *p)
-{
-    for (int i = 0; i < p->kernel.n; i++) {
-        Kernel *k = p->kernel.at[i];
-        if (!map_get(&b->kernels, k->hash)) {
-            map_put(&b->kernels, k->hash, k);
-            emit_kernel(e, k, &b->text);
-        }
-    }
-}
 
 static void make_cases(Env *e, Batch *b)
 {
-    map_init(&b->kernels, &e->model);
-    buf_init(&b->text, &e->model);
+    together_init(e, &b->together);
     for (int i = 0; i < b->n; i++) {
         Case *c = &b->at[i];
         Rng r;
@@ -52,55 +37,16 @@ static void make_cases(Env *e, Batch *b)
         c->g = gen_graph(e, &r);
         for (unsigned without = 0; without < N_SUBSETS; without++) {
             c->p[without] = compiled(e, c->g, without, &c->c[without]);
-            add_program(e, b, c->p[without]);
+            together_add(e, &b->together, c->p[without]);
         }
     }
-}
-
-/* One compiler run for the whole batch; -O1 unless the campaign is the long one. */
-static void compile_batch(Env *e, Batch *b)
-{
-    Toolchain tc;
-    Err err;
-    Buf out;
-    int status, n = 0;
-    toolchain_find(e, &tc);
-    b->dir = temp_dir();
-    const char *c = arena_str(&e->model, temp_path(&b->dir, "batch.c"));
-    const char *so = arena_str(&e->model, temp_path(&b->dir, "batch.so"));
-    cr_assert(os_write_file(c, b->text.at, b->text.len, &err), "%s", err.text);
-    char **argv = arena_array(&e->model, char *, tc.n_argv + tc.n_flags + 8);
-    for (int i = 0; i < tc.n_argv; i++) {
-        argv[n++] = tc.argv[i];
-    }
-    for (int i = 0; i < tc.n_flags; i++) {
-        argv[n++] = (char *)tc.flags[i];
-    }
-    argv[n++] = getenv("NC_FULL") ? "-O3" : "-O1";
-    argv[n++] = "-shared";
-    argv[n++] = "-o";
-    argv[n++] = (char *)so;
-    argv[n++] = (char *)c;
-    argv[n++] = "-lm";
-    buf_init(&out, &e->model);
-    cr_assert(os_run(argv, tc.env, 600000, 65536, &out, &status, &err), "%s", err.text);
-    cr_assert_eq(status, 0, "%s", out.at);
-    b->lib = os.dlopen(so, 2 /* RTLD_NOW */);
-    cr_assert(b->lib);
-    temp_remove(&b->dir);
 }
 
 static void find_functions(Env *e, Batch *b)
 {
     for (int i = 0; i < b->n * N_SUBSETS; i++) {
         Case *c = &b->at[i / N_SUBSETS];
-        const Program *p = c->p[i % N_SUBSETS];
-        KernelFn *fn = arena_array(&e->model, KernelFn, p->kernel.n);
-        for (int k = 0; k < p->kernel.n; k++) {
-            *(void **)&fn[k] = os.dlsym(b->lib, p->kernel.at[k]->symbol);
-            cr_assert(fn[k], "%s", p->kernel.at[k]->symbol);
-        }
-        c->fn[i % N_SUBSETS] = fn;
+        c->fn[i % N_SUBSETS] = together_functions(e, &b->together, c->p[i % N_SUBSETS]);
     }
 }
 
@@ -137,7 +83,7 @@ static void run_batch(Env *e, void *arg)
 {
     Batch *b = arg;
     make_cases(e, b);
-    compile_batch(e, b);
+    together_compile(e, &b->together);
     find_functions(e, b);
     for (int i = 0; i < b->n; i++) {
         Rng r;
@@ -146,7 +92,7 @@ static void run_batch(Env *e, void *arg)
             compare_case(e, &b->at[i], &r);
         }
     }
-    os.dlclose(b->lib);
+    together_release(&b->together);
 }
 
 static void campaign(uint64_t part, uint64_t parts)

@@ -1,6 +1,7 @@
 /* compile_util.c - graphs and programs of real models for tests, without weights on disk. */
 #include "tests/compile_util.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +133,78 @@ void build_program(Env *e, const Program *p, Library *lib)
     const char *out = getenv("NC_BUILD");
     const char *dir = arena_printf(&e->model, "%s/test-cache", out ? out : "/tmp/nanocompile");
     setenv("NANOCOMPILE_CACHE", dir, 0);
-    library_build(e, p, 2, lib);
+    library_build(e, p, 2, NULL, lib);
+}
+
+/* ---- many kernels at once ---- */
+
+void together_init(Env *e, Together *t)
+{
+    *t = (Together){0};
+    map_init(&t->kernels, &e->model);
+    buf_init(&t->text, &e->model);
+}
+
+void together_add(Env *e, Together *t, const Program *p)
+{
+    for (int i = 0; i < p->kernel.n; i++) {
+        Kernel *k = p->kernel.at[i];
+        if (!map_get(&t->kernels, k->hash)) {
+            map_put(&t->kernels, k->hash, k);
+            emit_kernel(e, k, target_generic(), &t->text);
+        }
+    }
+}
+
+static void run_compiler(Env *e, const Toolchain *tc, const char *source, const char *library)
+{
+    const char *const more[] = {getenv("NC_FULL") ? "-O3" : "-O1", "-shared", "-o", library, source, "-lm"};
+    char **argv = arena_array(&e->kernel, char *, tc->n_argv + tc->n_flags + (int)countof(more) + 1);
+    Err err;
+    Buf said;
+    int status, n = 0;
+    for (int i = 0; i < tc->n_argv; i++) {
+        argv[n++] = tc->argv[i];
+    }
+    for (int i = 0; i < tc->n_flags; i++) {
+        argv[n++] = (char *)tc->flags[i];
+    }
+    for (size_t i = 0; i < countof(more); i++) {
+        argv[n++] = (char *)more[i];
+    }
+    buf_init(&said, &e->kernel);
+    cr_assert(os_run(argv, tc->env, 600000, 65536, &said, &status, &err), "%s", err.text);
+    cr_assert_eq(status, 0, "%s", said.at);
+}
+
+void together_compile(Env *e, Together *t)
+{
+    Toolchain tc;
+    Err err;
+    TempDir dir = temp_dir();
+    const char *source = arena_str(&e->model, temp_path(&dir, "together.c"));
+    const char *library = arena_str(&e->model, temp_path(&dir, "together.so"));
+    toolchain_find(e, &tc);
+    cr_assert(os_write_file(source, t->text.at, t->text.len, &err), "%s", err.text);
+    run_compiler(e, &tc, source, library);
+    t->lib = dlopen(library, RTLD_NOW);
+    temp_remove(&dir);
+    cr_assert(t->lib, "%s", dlerror());
+}
+
+KernelFn *together_functions(Env *e, const Together *t, const Program *p)
+{
+    KernelFn *fn = arena_array(&e->model, KernelFn, p->kernel.n);
+    for (int i = 0; i < p->kernel.n; i++) {
+        fn[i] = (KernelFn)dlsym(t->lib, p->kernel.at[i]->symbol);
+        cr_assert(fn[i], "%s", p->kernel.at[i]->symbol);
+    }
+    return fn;
+}
+
+void together_release(Together *t)
+{
+    dlclose(t->lib);
 }
 
 void assert_same_bits(const Graph *g, const Tensor *a, const Tensor *b, const char *what)

@@ -29,6 +29,21 @@ Args model_args(Env *e, const Graph *g, int64_t seq, int64_t past, uint64_t seed
 /* Runs p by compiled C (or, library NULL, by its nests) and asserts success. */
 Tensor *run_program(Env *e, const Graph *g, const Program *p, const Library *lib, const Args *args);
 void build_program(Env *e, const Program *p, Library *lib); /* into a cache of the tests' own */
+
+/* Kernels of many programs in one C file and one run of the compiler: by far the quickest way to many
+ * small kernels. Add all, compile once, ask for each program's functions. */
+typedef struct Together {
+    Map kernels; /* hash -> Kernel */
+    Buf text;    /* their C */
+    void *lib;
+} Together;
+
+void together_init(Env *e, Together *t);
+void together_add(Env *e, Together *t, const Program *p);
+void together_compile(Env *e, Together *t); /* -O3 where NC_FULL is set, else -O1 */
+KernelFn *together_functions(Env *e, const Together *t, const Program *p);
+void together_release(Together *t);
+
 void assert_same_bits(const Graph *g, const Tensor *a, const Tensor *b, const char *what);
 
 #endif

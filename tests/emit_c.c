@@ -9,7 +9,7 @@ static const char *emitted(Env *e, const Kernel *k)
 {
     Buf out;
     buf_init(&out, &e->model);
-    emit_kernel(e, k, &out);
+    emit_kernel(e, k, target_generic(), &out);
     return out.at;
 }
 
@@ -122,8 +122,8 @@ Test(emit_c, the_hash_ignores_name_and_comments_and_nothing_else)
     memcpy(strstr(other, "* b["), "/ b[", 4);
     Kernel *c = kernel_of(&e, other);
     cr_expect(!hash_eq(a->hash, b->hash));
-    cr_expect(hash_eq(emit_hash(&e, a), emit_hash(&e, b)));
-    cr_expect(!hash_eq(emit_hash(&e, b), emit_hash(&e, c)));
+    cr_expect(hash_eq(emit_hash(&e, a, target_generic()), emit_hash(&e, b, target_generic())));
+    cr_expect(!hash_eq(emit_hash(&e, b, target_generic()), emit_hash(&e, c, target_generic())));
     env_release(&e);
 }
 

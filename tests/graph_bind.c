@@ -1,5 +1,5 @@
-/* What a call's arguments must be, and what is said where they are not: spec graph-ir 7 (a)-(d),
- * then sizes. */
+/* What a call's arguments must be, and what is said where they are not: spec graph-ir 7 (a) to
+ * (d), then sizes. */
 #include "graph_util.h"
 
 #include <string.h>
@@ -78,7 +78,7 @@ static void refuses(Call *c, ErrCode code, const char *message)
     world_release(&c->w);
 }
 
-/* ---- (a) names ------------------------------------------------------------------------------ */
+/* ---- (a) names ---------------------------------------------------------- */
 
 Test(graph_bind, arguments_may_come_in_any_order)
 {
@@ -102,8 +102,9 @@ Test(graph_bind, missing_and_unknown_names_are_listed_together)
     three_inputs(&c);
     give(&c, "x0", DT_F32, 2, (int64_t[]){3, 4});
     give(&c, "ids", DT_I64, 1, (int64_t[]){3});
-    refuses(&c, E_INPUT, "The arguments do not fit graph \"g\": missing input \"x1\", \"x2\"; unknown input "
-                         "\"ids\"; the graph takes \"x0\", \"x1\", \"x2\".");
+    refuses(&c, E_INPUT,
+            "The arguments do not fit graph \"g\": missing input \"x1\", \"x2\"; unknown input "
+            "\"ids\"; the graph takes \"x0\", \"x1\", \"x2\".");
 }
 
 Test(graph_bind, a_missing_name_alone)
@@ -112,8 +113,9 @@ Test(graph_bind, a_missing_name_alone)
     three_inputs(&c);
     give_three(&c, 3, 5);
     c.args.n_inputs = 2;
-    refuses(&c, E_INPUT, "The arguments do not fit graph \"g\": missing input \"x2\"; the graph takes "
-                         "\"x0\", \"x1\", \"x2\".");
+    refuses(&c, E_INPUT,
+            "The arguments do not fit graph \"g\": missing input \"x2\"; the graph takes "
+            "\"x0\", \"x1\", \"x2\".");
 }
 
 Test(graph_bind, an_unknown_name_alone)
@@ -122,8 +124,9 @@ Test(graph_bind, an_unknown_name_alone)
     three_inputs(&c);
     give_three(&c, 3, 5);
     give(&c, "x3", DT_F32, 0, (int64_t[]){0});
-    refuses(&c, E_INPUT, "The arguments do not fit graph \"g\": unknown input \"x3\"; the graph takes "
-                         "\"x0\", \"x1\", \"x2\".");
+    refuses(&c, E_INPUT,
+            "The arguments do not fit graph \"g\": unknown input \"x3\"; the graph takes "
+            "\"x0\", \"x1\", \"x2\".");
 }
 
 Test(graph_bind, an_input_given_twice_is_refused)
@@ -132,11 +135,12 @@ Test(graph_bind, an_input_given_twice_is_refused)
     three_inputs(&c);
     give_three(&c, 3, 5);
     give(&c, "x1", DT_I64, 1, (int64_t[]){3});
-    refuses(&c, E_INPUT, "The arguments do not fit graph \"g\": an input is given twice; the graph takes "
-                         "\"x0\", \"x1\", \"x2\".");
+    refuses(&c, E_INPUT,
+            "The arguments do not fit graph \"g\": an input is given twice; the graph takes "
+            "\"x0\", \"x1\", \"x2\".");
 }
 
-/* ---- (b) symbols ---------------------------------------------------------------------------- */
+/* ---- (b) symbols -------------------------------------------------------- */
 
 Test(graph_bind, a_symbol_bound_twice_must_agree)
 {
@@ -185,7 +189,7 @@ Test(graph_bind, zero_is_a_size)
     accepts(&c);
 }
 
-/* ---- (c) dtypes and shapes ------------------------------------------------------------------- */
+/* ---- (c) dtypes and shapes ---------------------------------------------- */
 
 Test(graph_bind, a_dtype_must_match)
 {
@@ -230,7 +234,8 @@ Test(graph_bind, a_computed_axis_must_match)
     three_inputs(&c);
     give_three(&c, 3, 5);
     c.input[2].t.dim[1] = 6;
-    refuses(&c, E_INPUT, "The input \"x2\" is f32[5, 6], but the graph declares f32[past, 2*seq + 1].");
+    refuses(&c, E_INPUT,
+            "The input \"x2\" is f32[5, 6], but the graph declares f32[past, 2*seq + 1].");
 }
 
 Test(graph_bind, data_must_be_there_unless_it_is_empty)
@@ -244,7 +249,7 @@ Test(graph_bind, data_must_be_there_unless_it_is_empty)
     refuses(&c, E_INPUT, "The input \"x0\" has no data.");
 }
 
-/* ---- (d) weights ------------------------------------------------------------------------------ */
+/* ---- (d) weights -------------------------------------------------------- */
 
 /* x0 f32[] plus seven weights w0 .. w6 of f32[2], folded into one output. */
 static void seven_weights(Call *c)
@@ -280,7 +285,9 @@ Test(graph_bind, the_first_five_missing_weights_are_listed)
     Call c;
     seven_weights(&c);
     c.args.n_weights = 1;
-    refuses(&c, E_INPUT, "Graph \"g\" lacks 6 of its 7 weights: \"w1\", \"w2\", \"w3\", \"w4\", \"w5\" and 1 more.");
+    refuses(&c, E_INPUT,
+            "Graph \"g\" lacks 6 of its 7 weights: \"w1\", \"w2\", \"w3\", \"w4\", \"w5\" and "
+            "1 more.");
 }
 
 Test(graph_bind, a_weight_must_have_its_shape)
@@ -307,7 +314,7 @@ Test(graph_bind, weights_that_the_graph_does_not_use_are_ignored)
     accepts(&c);
 }
 
-/* ---- sizes -------------------------------------------------------------------------------------- */
+/* ---- sizes -------------------------------------------------------------- */
 
 /* x0 f32[seq], sliced; x1 f32[past] is there to bind past. */
 static void sliced(Call *c, const char *start, const char *stop, int64_t seq, int64_t past)
@@ -325,24 +332,27 @@ Test(graph_bind, a_slice_that_starts_below_zero_is_refused)
 {
     Call c;
     sliced(&c, "past - 1", "seq", 1, 0);
-    refuses(&c, E_RANGE, "slice: start, past - 1, is -1 with seq = 1, past = 0, and must not be negative "
-                         "(node %2).");
+    refuses(&c, E_RANGE,
+            "slice: start, past - 1, is -1 with seq = 1, past = 0, and must not be negative "
+            "(node %2).");
 }
 
 Test(graph_bind, a_slice_that_stops_before_it_starts_is_refused)
 {
     Call c;
     sliced(&c, "past", "2", 4, 3);
-    refuses(&c, E_RANGE, "slice: stop - start, -past + 2, is -1 with seq = 4, past = 3, and must not be "
-                         "negative (node %2).");
+    refuses(&c, E_RANGE,
+            "slice: stop - start, -past + 2, is -1 with seq = 4, past = 3, and must not be "
+            "negative (node %2).");
 }
 
 Test(graph_bind, a_slice_that_stops_behind_the_end_is_refused)
 {
     Call c;
     sliced(&c, "0", "past", 4, 9);
-    refuses(&c, E_RANGE, "slice: size - stop, -past + seq, is -5 with seq = 4, past = 9, and must not be "
-                         "negative (node %2).");
+    refuses(&c, E_RANGE,
+            "slice: size - stop, -past + seq, is -5 with seq = 4, past = 9, and must not be "
+            "negative (node %2).");
 }
 
 Test(graph_bind, a_slice_may_be_empty_at_either_end)
@@ -363,8 +373,9 @@ Test(graph_bind, a_product_that_overflows_is_refused)
     Shape s = shape_of(1, (Dim[]){dim_mul(&c.w.e, big, dim_int(4))});
     c.g = finished(&c.w.f, f_iota(&c.w.f, DT_I8, s, 0));
     give(&c, "x0", DT_F32, 2, (int64_t[]){INT64_MAX / 8, 0});
-    refuses(&c, E_RANGE, "input: [seq, 0] has more than 2^40 elements with seq = 1152921504606846975 "
-                         "(node %0).");
+    refuses(&c, E_RANGE,
+            "input: [seq, 0] has more than 2^40 elements with seq = 1152921504606846975 "
+            "(node %0).");
 }
 
 Test(graph_bind, a_value_of_absurd_size_is_refused_before_it_is_made)
@@ -376,7 +387,8 @@ Test(graph_bind, a_value_of_absurd_size_is_refused_before_it_is_made)
     Shape s = shape_of(1, (Dim[]){dim_mul(&c.w.e, dim_mul(&c.w.e, seq, seq), seq)});
     c.g = finished(&c.w.f, f_iota(&c.w.f, DT_I8, s, 0));
     give(&c, "x0", DT_F32, 1, (int64_t[]){1 << 20});
-    refuses(&c, E_RANGE, "iota: [seq*seq*seq] has more than 2^40 elements with seq = 1048576 (node %1).");
+    refuses(&c, E_RANGE,
+            "iota: [seq*seq*seq] has more than 2^40 elements with seq = 1048576 (node %1).");
 }
 
 Test(graph_bind, sizes_can_be_checked_alone)
@@ -387,8 +399,9 @@ Test(graph_bind, sizes_can_be_checked_alone)
     cr_assert(graph_check_sizes(c.g, &c.z, &c.err), "%s", c.err.text);
     c.z.value[sym_intern(&c.w.e, "past", 4)] = 0;
     cr_assert_not(graph_check_sizes(c.g, &c.z, &c.err));
-    cr_assert_str_eq(c.err.text, "slice: start, past - 1, is -1 with seq = 4, past = 0, and must not be "
-                                 "negative (node %2).");
+    cr_assert_str_eq(c.err.text,
+                     "slice: start, past - 1, is -1 with seq = 4, past = 0, and must not be "
+                     "negative (node %2).");
     world_release(&c.w);
 }
 
@@ -402,7 +415,8 @@ Test(graph_bind, a_tensor_of_absurd_or_negative_size_is_refused)
     Env e;
     env_init(&e);
     cr_assert_not(env_try(&e, make_tensor, (int64_t[]){1 << 20, 1 << 21, 0}));
-    cr_assert_str_eq(e.err.text, "A tensor of 2199023255552 elements is refused: the limit is 2^40.");
+    cr_assert_str_eq(e.err.text,
+                     "A tensor of 2199023255552 elements is refused: the limit is 2^40.");
     cr_assert_not(env_try(&e, make_tensor, (int64_t[]){1, -2, 3}));
     cr_assert_str_eq(e.err.text, "A tensor cannot have the size -2 on axis 1.");
     env_release(&e);

@@ -1,40 +1,43 @@
-/* The interpreter's elementwise operations, casts, reductions and leaves, against plain loops and
- * the semantics list of spec graph-ir 4; and what holds of whole runs. */
+/* The interpreter's elementwise operations, casts, reductions and leaves, against plain
+ * loops and the semantics list of spec graph-ir 4. */
 #include "interp_util.h"
-
-#include "fault.h"
-#include "tests/gen.h"
 
 #include <math.h>
 #include <string.h>
-#include <sys/resource.h>
 
-/* ---- elementwise -------------------------------------------------------------------------- */
+/* ---- elementwise -------------------------------------------------------- */
 
-static float plain_add(float a, float b) { return a + b; }
-static float plain_sub(float a, float b) { return a - b; }
-static float plain_mul(float a, float b) { return a * b; }
-static float plain_div(float a, float b) { return a / b; }
-static float plain_neg(float a, float b) { return (void)b, copysignf(a, signbit(a) ? 1.0f : -1.0f); }
-static float plain_exp(float a, float b) { return (void)b, expf(a); }
-static float plain_sqrt(float a, float b) { return (void)b, sqrtf(a); }
-static float plain_reciprocal(float a, float b) { return (void)b, 1.0f / a; }
-static float plain_sin(float a, float b) { return (void)b, sinf(a); }
-static float plain_cos(float a, float b) { return (void)b, cosf(a); }
+#define PLAIN(name, expr)                       \
+    static float plain_##name(float a, float b) \
+    {                                           \
+        return (void)b, expr;                   \
+    }
+PLAIN(add, a + b)
+PLAIN(sub, a - b)
+PLAIN(mul, a *b)
+PLAIN(div, a / b)
+PLAIN(neg, copysignf(a, signbit(a) ? 1.0f : -1.0f))
+PLAIN(exp, expf(a))
+PLAIN(sqrt, sqrtf(a))
+PLAIN(reciprocal, 1.0f / a)
+PLAIN(sin, sinf(a))
+PLAIN(cos, cosf(a))
 
 static const struct {
     Op op;
     float (*plain)(float a, float b);
 } floats[] = {
-    {OP_ADD, plain_add}, {OP_SUB, plain_sub},   {OP_MUL, plain_mul},
-    {OP_DIV, plain_div}, {OP_NEG, plain_neg},   {OP_EXP, plain_exp},
-    {OP_SQRT, plain_sqrt}, {OP_RECIPROCAL, plain_reciprocal}, {OP_SIN, plain_sin},
-    {OP_COS, plain_cos},
+    {OP_ADD, plain_add},   {OP_SUB, plain_sub},
+    {OP_MUL, plain_mul},   {OP_DIV, plain_div},
+    {OP_NEG, plain_neg},   {OP_EXP, plain_exp},
+    {OP_SQRT, plain_sqrt}, {OP_RECIPROCAL, plain_reciprocal},
+    {OP_SIN, plain_sin},   {OP_COS, plain_cos},
 };
 
 static Node *apply(World *w, Op op, Node *a, Node *b)
 {
-    return op_info[op].arity == 1 ? make1(&w->f, op, (Attr){0}, a) : make2(&w->f, op, (Attr){0}, a, b);
+    return op_info[op].arity == 1 ? make1(&w->f, op, (Attr){0}, a)
+                                  : make2(&w->f, op, (Attr){0}, a, b);
 }
 
 static void check_float_op(Op op, float (*plain)(float, float), int64_t seq, int64_t width)
@@ -55,7 +58,8 @@ static void check_float_op(Op op, float (*plain)(float, float), int64_t seq, int
 
 Test(graph_interp, float_operations_are_the_plain_c_operations)
 {
-    EACH_SIZE(seq, width) {
+    EACH_SIZE(seq, width)
+    {
         for (size_t i = 0; i < countof(floats); i++) {
             check_float_op(floats[i].op, floats[i].plain, seq, width);
         }
@@ -93,13 +97,18 @@ static void check_ints(Op op, Dtype t, const void *a, const void *b, const void 
 
 Test(graph_interp, integers_wrap_in_their_own_width)
 {
-    check_ints(OP_ADD, DT_I8, (int8_t[]){100, -128, 1}, (int8_t[]){100, -1, 2}, (int8_t[]){-56, 127, 3});
-    check_ints(OP_SUB, DT_I8, (int8_t[]){-128, 127, 1}, (int8_t[]){1, -1, 2}, (int8_t[]){127, -128, -1});
-    check_ints(OP_MUL, DT_I8, (int8_t[]){100, 16, -3}, (int8_t[]){3, 16, 5}, (int8_t[]){44, 0, -15});
-    check_ints(OP_NEG, DT_I8, (int8_t[]){-128, 0, 5}, (int8_t[]){0, 0, 0}, (int8_t[]){-128, 0, -5});
+    check_ints(OP_ADD, DT_I8, (int8_t[]){100, -128, 1}, (int8_t[]){100, -1, 2},
+               (int8_t[]){-56, 127, 3});
+    check_ints(OP_SUB, DT_I8, (int8_t[]){-128, 127, 1}, (int8_t[]){1, -1, 2},
+               (int8_t[]){127, -128, -1});
+    check_ints(OP_MUL, DT_I8, (int8_t[]){100, 16, -3}, (int8_t[]){3, 16, 5},
+               (int8_t[]){44, 0, -15});
+    check_ints(OP_NEG, DT_I8, (int8_t[]){-128, 0, 5}, (int8_t[]){0, 0, 0},
+               (int8_t[]){-128, 0, -5});
     check_ints(OP_ADD, DT_I32, (int32_t[]){INT32_MAX, INT32_MIN, 7}, (int32_t[]){1, -1, 8},
                (int32_t[]){INT32_MIN, INT32_MAX, 15});
-    check_ints(OP_MUL, DT_I32, (int32_t[]){1 << 30, -5, 7}, (int32_t[]){4, 5, 0}, (int32_t[]){0, -25, 0});
+    check_ints(OP_MUL, DT_I32, (int32_t[]){1 << 30, -5, 7}, (int32_t[]){4, 5, 0},
+               (int32_t[]){0, -25, 0});
     check_ints(OP_ADD, DT_I64, (int64_t[]){INT64_MAX, INT64_MIN, 7}, (int64_t[]){1, -1, 8},
                (int64_t[]){INT64_MIN, INT64_MAX, 15});
     check_ints(OP_NEG, DT_I64, (int64_t[]){INT64_MIN, 3, 0}, (int64_t[]){0, 0, 0},
@@ -138,9 +147,10 @@ Test(graph_interp, where_selects_bits_and_keeps_nan_payloads)
     static const uint32_t a[] = {0x7fc12345, 0xffc00001, 0x80000000}, b[] = {1, 2, 0x7f800001};
     World w;
     world_init(&w);
-    Node *c = operand(&w.f, "bool[3]"), *x = operand(&w.f, "f32[3]"), *y = operand(&w.f, "f32[3]");
-    Tensor in[3] = {vector_of(&w, DT_BOOL, 3, (uint8_t[]){1, 0, 0}), vector_of(&w, DT_F32, 3, a),
-                    vector_of(&w, DT_F32, 3, b)};
+    Node *c = operand(&w.f, "bool[3]"), *x = operand(&w.f, "f32[3]"),
+         *y = operand(&w.f, "f32[3]");
+    Tensor in[3] = {vector_of(&w, DT_BOOL, 3, (uint8_t[]){1, 0, 0}),
+                    vector_of(&w, DT_F32, 3, a), vector_of(&w, DT_F32, 3, b)};
     Tensor got = eval_given(&w, make3(&w.f, OP_WHERE, (Attr){0}, c, x, y), in);
     cr_assert_arr_eq(got.data, ((uint32_t[]){0x7fc12345, 2, 0x7f800001}), 12);
     world_release(&w);
@@ -152,7 +162,8 @@ Test(graph_interp, where_selects_between_values_of_every_dtype)
         World w;
         world_init(&w);
         const char *type = arena_printf(&w.e.model, "%s[seq, 3]", dtype_name((Dtype)t));
-        Node *c = operand(&w.f, "bool[seq, 3]"), *x = operand(&w.f, type), *y = operand(&w.f, type);
+        Node *c = operand(&w.f, "bool[seq, 3]"), *x = operand(&w.f, type),
+             *y = operand(&w.f, type);
         Tensor in[3], got = eval_random(&w, make3(&w.f, OP_WHERE, (Attr){0}, c, x, y), 7, in);
         cr_assert_eq(got.dtype, (Dtype)t);
         int bytes = dtype_bytes((Dtype)t);
@@ -164,7 +175,7 @@ Test(graph_interp, where_selects_between_values_of_every_dtype)
     }
 }
 
-/* ---- casts ---------------------------------------------------------------------------------- */
+/* ---- casts -------------------------------------------------------------- */
 
 static const struct {
     Dtype from, to;
@@ -210,10 +221,11 @@ Test(graph_interp, casts_follow_the_table)
     }
 }
 
-/* ---- reductions --------------------------------------------------------------------------- */
+/* ---- reductions --------------------------------------------------------- */
 
 /* x is [seq, 3, width]; the sum or maximum along an axis, element by element. */
-static float reduced(const float *x, const int64_t dim[3], int axis, const int64_t at[3], bool max)
+static float reduced(const float *x, const int64_t dim[3], int axis, const int64_t at[3],
+                     bool max)
 {
     float acc = max ? -INFINITY : 0.0f;
     for (int64_t k = 0; k < dim[axis]; k++) {
@@ -239,7 +251,8 @@ static void check_reduction(Op op, int axis, int64_t seq, int64_t width)
     for (int64_t i = 0; i < out[0]; i++) {
         for (int64_t j = 0; j < out[1]; j++) {
             for (int64_t k = 0; k < out[2]; k++, at++) {
-                float want = reduced(in[0].data, dim, axis, (int64_t[]){i, j, k}, op == OP_REDUCE_MAX);
+                float want =
+                    reduced(in[0].data, dim, axis, (int64_t[]){i, j, k}, op == OP_REDUCE_MAX);
                 assert_elements(DT_F32, at, &want, 1);
             }
         }
@@ -249,7 +262,8 @@ static void check_reduction(Op op, int axis, int64_t seq, int64_t width)
 
 Test(graph_interp, reductions_go_along_one_axis_and_keep_it)
 {
-    EACH_SIZE(seq, width) {
+    EACH_SIZE(seq, width)
+    {
         for (int axis = 0; axis < 3; axis++) {
             check_reduction(OP_REDUCE_SUM, axis, seq, width);
             check_reduction(OP_REDUCE_MAX, axis, seq, width);
@@ -288,7 +302,8 @@ Test(graph_interp, reduce_sum_of_nothing_is_zero)
 Test(graph_interp, reduce_sum_wraps_in_the_operands_width)
 {
     cr_assert_eq(reduce_one(OP_REDUCE_SUM, DT_I8, 4, (int8_t[]){100, 100, 100, 100}).i, -112);
-    cr_assert_eq(reduce_one(OP_REDUCE_SUM, DT_I64, 2, (int64_t[]){INT64_MAX, 2}).i, INT64_MIN + 1);
+    cr_assert_eq(reduce_one(OP_REDUCE_SUM, DT_I64, 2, (int64_t[]){INT64_MAX, 2}).i,
+                 INT64_MIN + 1);
 }
 
 Test(graph_interp, reduce_max_propagates_nan_from_anywhere)
@@ -300,13 +315,15 @@ Test(graph_interp, reduce_max_propagates_nan_from_anywhere)
 
 Test(graph_interp, reduce_max_starts_below_every_value)
 {
-    cr_assert_eq(reduce_one(OP_REDUCE_MAX, DT_F32, 2, (float[]){-INFINITY, -INFINITY}).f, -INFINITY);
+    cr_assert_eq(reduce_one(OP_REDUCE_MAX, DT_F32, 2, (float[]){-INFINITY, -INFINITY}).f,
+                 -INFINITY);
     cr_assert_eq(reduce_one(OP_REDUCE_MAX, DT_I8, 2, (int8_t[]){-128, -128}).i, -128);
     cr_assert_eq(reduce_one(OP_REDUCE_MAX, DT_I32, 2, (int32_t[]){INT32_MIN, -5}).i, -5);
-    cr_assert_eq(reduce_one(OP_REDUCE_MAX, DT_I64, 2, (int64_t[]){INT64_MIN, INT64_MIN}).i, INT64_MIN);
+    cr_assert_eq(reduce_one(OP_REDUCE_MAX, DT_I64, 2, (int64_t[]){INT64_MIN, INT64_MIN}).i,
+                 INT64_MIN);
 }
 
-/* ---- leaves --------------------------------------------------------------------------------- */
+/* ---- leaves ------------------------------------------------------------- */
 
 Test(graph_interp, iota_counts_along_its_axis_in_its_dtype)
 {
@@ -327,7 +344,8 @@ Test(graph_interp, iota_of_i8_wraps)
 {
     World w;
     world_init(&w);
-    Tensor got = eval_given(&w, f_iota(&w.f, DT_I8, shape_of(1, (Dim[]){dim_int(200)}), 0), NULL);
+    Tensor got =
+        eval_given(&w, f_iota(&w.f, DT_I8, shape_of(1, (Dim[]){dim_int(200)}), 0), NULL);
     cr_assert_eq(I8(got)[127], 127);
     cr_assert_eq(I8(got)[128], -128);
     world_release(&w);
@@ -343,161 +361,4 @@ Test(graph_interp, dim_is_the_value_at_run_time)
     cr_assert_eq(got.rank, 0);
     cr_assert_eq(I64(got)[0], 13);
     world_release(&w);
-}
-
-/* ---- whole runs ------------------------------------------------------------------------------ */
-
-Test(graph_interp, an_output_is_a_copy_even_of_an_input)
-{
-    World w;
-    world_init(&w);
-    Node *x = operand(&w.f, "f32[seq]");
-    Tensor in[1], got = eval_random(&w, x, 3, in);
-    cr_assert_neq(got.data, in[0].data);
-    assert_elements(DT_F32, got.data, in[0].data, 3);
-    world_release(&w);
-}
-
-Test(graph_interp, one_value_can_be_two_outputs_and_its_own_operand_twice)
-{
-    World w;
-    world_init(&w);
-    Node *x = operand(&w.f, "f32[seq]");
-    Node *y = apply(&w, OP_ADD, x, x), *z = apply(&w, OP_MUL, y, y);
-    graph_output(w.f.g, "again", y);
-    graph_output(w.f.g, "z", z);
-    Graph *g = finished(&w.f, y);
-    Tensor in[1] = {vector_of(&w, DT_F32, 2, (float[]){1, 2})}, out[3];
-    Err err;
-    cr_assert(try_given(&w, g, in, out, &err), "%s", err.text);
-    cr_assert_arr_eq(out[0].data, ((float[]){2, 4}), 8);
-    cr_assert_arr_eq(out[1].data, ((float[]){4, 16}), 8);
-    cr_assert_arr_eq(out[2].data, ((float[]){2, 4}), 8);
-    world_release(&w);
-}
-
-Test(graph_interp, a_scalar_stays_a_scalar)
-{
-    World w;
-    world_init(&w);
-    Node *x = operand(&w.f, "f32[]");
-    Tensor in[1], got = eval_random(&w, apply(&w, OP_NEG, x, x), 1, in);
-    cr_assert_eq(got.rank, 0);
-    cr_assert_eq(tensor_count(&got), 1);
-    world_release(&w);
-}
-
-static void generate(Env *e, void *arg)
-{
-    Rng r;
-    rng_seed(&r, 7);
-    *(Graph **)arg = gen_graph(e, &r);
-}
-
-typedef struct Whole {
-    Env e;
-    Graph *g;
-    Args args;
-    Sizes z;
-} Whole;
-
-static bool interpret_once(void *ctx, Err *err)
-{
-    Whole *w = ctx;
-    Arena a;
-    arena_init(&a, &w->e);
-    Tensor out[8];
-    bool ok = graph_interpret(w->g, &w->args, NULL, &a, out, err);
-    arena_release(&a);
-    return ok;
-}
-
-Test(graph_interp, running_out_of_memory_anywhere_is_one_clear_error)
-{
-    Whole w = {0};
-    env_init(&w.e);
-    cr_assert(env_try(&w.e, generate, &w.g), "%s", w.e.err.text);
-    Rng r;
-    rng_seed(&r, 1);
-    gen_sizes(&r, w.g, &w.z);
-    w.args = gen_args(&w.e.model, &r, w.g, &w.z, false);
-    int faulted = fault_loop("alloc", interpret_once, &w);
-    cr_assert_gt(faulted, 10);
-    env_release(&w.e);
-}
-
-static size_t largest_request;
-
-static void *watching_alloc(size_t bytes)
-{
-    largest_request = bytes > largest_request ? bytes : largest_request;
-    return os_system.alloc(bytes);
-}
-
-Test(graph_interp, views_copy_nothing)
-{
-    World w;
-    world_init(&w);
-    Node *x = operand(&w.f, "f32[100, 200]");
-    Node *y = f_permute(&w.f, x, 2, (int[]){1, 0});
-    y = f_slice(&w.f, y, 0, dim_int(10), dim_int(20));
-    y = f_permute(&w.f, y, 2, (int[]){1, 0});
-    y = f_slice(&w.f, y, 0, dim_int(7), dim_int(8));
-    y = f_broadcast_to(&w.f, y, shape_of(2, (Dim[]){dim_int(90), dim_int(10)}));
-    y = f_slice(&w.f, y, 0, dim_int(3), dim_int(4));
-    Graph *g = finished(&w.f, y);
-    int64_t dim[] = {100, 200};
-    Tensor in[1] = {tensor_new(&w.e, &w.e.model, DT_F32, 2, dim)}, out;
-    fill_special(&in[0], 1);
-    Err err;
-    os.alloc = watching_alloc;
-    bool ok = try_given(&w, g, in, &out, &err);
-    os = os_system;
-    cr_assert(ok, "%s", err.text);
-    cr_assert_lt(largest_request, 80000, "%zu", largest_request); /* what one copy of x takes */
-    assert_elements(DT_F32, out.data, F32(in[0]) + 7 * 200 + 10, 10);
-    world_release(&w);
-}
-
-Test(graph_interp, values_are_freed_after_their_last_use)
-{
-    enum { CHAIN = 100, ELEMENTS = 2 << 20 }; /* 800 MB if all were kept */
-    World w;
-    world_init(&w);
-    Node *y = operand(&w.f, "f32[seq]");
-    for (int i = 0; i < CHAIN; i++) {
-        y = apply(&w, OP_NEG, y, y);
-    }
-    int64_t n = ELEMENTS;
-    Tensor in[1] = {tensor_new(&w.e, &w.e.model, DT_F32, 1, &n)};
-    eval_given(&w, y, in);
-    struct rusage used;
-    cr_assert_eq(getrusage(RUSAGE_SELF, &used), 0);
-    cr_assert_lt(used.ru_maxrss, 500 << 10); /* KiB */
-    world_release(&w);
-}
-
-Test(graph_interp, runs_of_random_graphs_repeat_bit_for_bit)
-{
-    for (uint64_t seed = 0; seed < 300; seed++) {
-        World w;
-        world_init(&w);
-        Rng r;
-        rng_seed(&r, seed);
-        Graph *g = gen_graph(&w.e, &r);
-        Sizes z;
-        gen_sizes(&r, g, &z);
-        Args args = gen_args(&w.e.model, &r, g, &z, true);
-        Tensor first[8], second[8];
-        Err err;
-        cr_assert(graph_interpret(g, &args, NULL, &w.e.model, first, &err), "seed %d: %s", (int)seed,
-                  err.text);
-        cr_assert(graph_interpret(g, &args, NULL, &w.e.model, second, &err), "%s", err.text);
-        for (int i = 0; i < g->outputs.n; i++) {
-            cr_assert_eq(first[i].dtype, g->outputs.at[i].node->dtype);
-            size_t bytes = (size_t)(tensor_count(&first[i]) * dtype_bytes(first[i].dtype));
-            cr_assert_eq(memcmp(first[i].data, second[i].data, bytes), 0, "seed %d", (int)seed);
-        }
-        world_release(&w);
-    }
 }

@@ -9,11 +9,12 @@ static Attr bounds(int axis, Dim start, Dim stop)
     return (Attr){.axis = axis, .start = start, .stop = stop};
 }
 
-/* ---- movement ------------------------------------------------------------------------------ */
+/* ---- movement ----------------------------------------------------------- */
 
 Test(graph_interp_move, permute_reorders_axes)
 {
-    EACH_SIZE(seq, width) {
+    EACH_SIZE(seq, width)
+    {
         World w;
         world_init(&w);
         Node *x = operand(&w.f, arena_printf(&w.e.model, "f32[seq, 3, %d]", (int)width));
@@ -33,7 +34,8 @@ Test(graph_interp_move, permute_reorders_axes)
 
 Test(graph_interp_move, reshape_of_a_permuted_value_is_in_row_major_order)
 {
-    EACH_SIZE(seq, width) {
+    EACH_SIZE(seq, width)
+    {
         World w;
         world_init(&w);
         Node *x = operand(&w.f, arena_printf(&w.e.model, "i32[seq, %d]", (int)width));
@@ -62,7 +64,8 @@ Test(graph_interp_move, reshape_to_and_from_a_scalar)
 
 Test(graph_interp_move, broadcast_repeats_axes_of_size_one)
 {
-    EACH_SIZE(seq, width) {
+    EACH_SIZE(seq, width)
+    {
         World w;
         world_init(&w);
         Node *x = operand(&w.f, "f32[1, seq, 1]");
@@ -78,7 +81,8 @@ Test(graph_interp_move, broadcast_repeats_axes_of_size_one)
 
 Test(graph_interp_move, slice_takes_start_to_stop_of_one_axis)
 {
-    EACH_SIZE(seq, width) {
+    EACH_SIZE(seq, width)
+    {
         World w;
         world_init(&w);
         Node *x = operand(&w.f, arena_printf(&w.e.model, "i8[seq, %d]", (int)width + 3));
@@ -111,19 +115,22 @@ Test(graph_interp_move, slice_out_of_bounds_is_refused_before_anything_runs)
     world_init(&w);
     Node *x = operand(&w.f, "i64[seq]");
     Dim seq = x->shape.dim[0];
-    Graph *g = finished(&w.f, make1(&w.f, OP_SLICE, bounds(0, dim_addk(&w.e, seq, -2), seq), x));
+    Graph *g =
+        finished(&w.f, make1(&w.f, OP_SLICE, bounds(0, dim_addk(&w.e, seq, -2), seq), x));
     Tensor in[1] = {vector_of(&w, DT_I64, 1, (int64_t[]){1})}, out;
     Err err;
     cr_assert_not(try_given(&w, g, in, &out, &err));
     cr_assert_eq(err.code, E_RANGE);
-    cr_assert_str_eq(err.text, "slice: start, seq - 2, is -1 with seq = 1, and must not be negative "
-                               "(node %1).");
+    cr_assert_str_eq(err.text,
+                     "slice: start, seq - 2, is -1 with seq = 1, and must not be negative "
+                     "(node %1).");
     world_release(&w);
 }
 
 Test(graph_interp_move, concat_puts_operands_one_after_another)
 {
-    EACH_SIZE(seq, width) {
+    EACH_SIZE(seq, width)
+    {
         World w;
         world_init(&w);
         Node *x = operand(&w.f, arena_printf(&w.e.model, "f32[2, seq, %d]", (int)width));
@@ -152,6 +159,7 @@ Test(graph_interp_move, concat_with_an_empty_operand_is_the_other)
     int64_t empty[] = {0, 3}, two[] = {2, 3};
     Tensor in[2] = {tensor_new(&w.e, &w.e.model, DT_F32, 2, empty),
                     tensor_new(&w.e, &w.e.model, DT_F32, 2, two)};
+    in[0].data = NULL; /* none is needed */
     fill_special(&in[1], 1);
     Tensor got = eval_given(&w, z, in);
     cr_assert_arr_eq(got.dim, two, sizeof two);
@@ -172,10 +180,11 @@ Test(graph_interp_move, concat_of_permuted_bools)
     world_release(&w);
 }
 
-/* ---- matrix products ------------------------------------------------------------------------- */
+/* ---- matrix products ---------------------------------------------------- */
 
 /* volatile keeps a compiler from contracting: two roundings a step. */
-static float plain_dot(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t k)
+static float plain_dot(const float *a, int64_t a_step, const float *b, int64_t b_step,
+                       int64_t k)
 {
     volatile float acc = 0.0f;
     for (int64_t i = 0; i < k; i++) {
@@ -190,7 +199,8 @@ static void check_product(int64_t m, int64_t k, int64_t n, bool a_turned, bool b
     World w;
     world_init(&w);
     Arena *s = &w.e.model;
-    Node *a = operand(&w.f, arena_printf(s, a_turned ? "f32[%d, seq]" : "f32[seq, %d]", (int)k));
+    Node *a =
+        operand(&w.f, arena_printf(s, a_turned ? "f32[%d, seq]" : "f32[seq, %d]", (int)k));
     Node *b = b_turned ? operand(&w.f, arena_printf(s, "f32[%d, %d]", (int)n, (int)k))
                        : operand(&w.f, arena_printf(s, "f32[%d, %d]", (int)k, (int)n));
     int turn[] = {1, 0};
@@ -229,7 +239,8 @@ Test(graph_interp_move, matmul_rounds_the_product_before_it_adds)
     Tensor in[2] = {vector_of(&w, DT_F32, 2, (float[]){x, x}),
                     vector_of(&w, DT_F32, 2, (float[]){-1 - 0x1p-11f, x})};
     in[1].data = arena_dup(&w.e.model, (float[]){-(1 + 0x1p-11f) / x, x}, 8);
-    Tensor got = eval_given(&w, f_matmul(&w.f, f_reshape(&w.f, a, row), f_reshape(&w.f, b, col)), in);
+    Tensor got =
+        eval_given(&w, f_matmul(&w.f, f_reshape(&w.f, a, row), f_reshape(&w.f, b, col)), in);
     float want = plain_dot(F32(in[0]), 1, F32(in[1]), 1, 2);
     cr_assert_neq(want, fmaf(x, x, x * F32(in[1])[0])); /* the case tells them apart */
     cr_assert_eq(F32(got)[0], want);
@@ -271,7 +282,8 @@ Test(graph_interp_move, matmul_over_nothing_is_zero)
 static int gemm_calls;
 
 /* Marks what it was given: the sums of a and b, and the sizes. */
-static void marking_gemm(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c)
+static void marking_gemm(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                         float *c)
 {
     gemm_calls++;
     for (int64_t i = 0; i < m * n; i++) {
@@ -302,7 +314,7 @@ Test(graph_interp_move, a_gemm_gets_each_matrix_contiguous)
     world_release(&w);
 }
 
-/* ---- gather ----------------------------------------------------------------------------------- */
+/* ---- gather ------------------------------------------------------------- */
 
 static void check_gather(Dtype ids, int64_t seq, int64_t width)
 {
@@ -320,14 +332,16 @@ static void check_gather(Dtype ids, int64_t seq, int64_t width)
     Tensor got = eval_given(&w, f_gather(&w.f, table, id), in);
     cr_assert_arr_eq(got.dim, ((int64_t[]){2, seq, width}), 3 * sizeof(int64_t));
     for (int64_t i = 0; i < 2 * seq; i++) {
-        assert_elements(DT_F32, F32(got) + i * width, F32(in[0]) + (i * 7 + 3) % 4 * width, width);
+        assert_elements(DT_F32, F32(got) + i * width, F32(in[0]) + (i * 7 + 3) % 4 * width,
+                        width);
     }
     world_release(&w);
 }
 
 Test(graph_interp_move, gather_takes_rows_by_ids_of_any_int)
 {
-    EACH_SIZE(seq, width) {
+    EACH_SIZE(seq, width)
+    {
         check_gather(DT_I64, seq, width);
         check_gather(DT_I32, seq, width);
         check_gather(DT_I8, seq, width);
@@ -360,7 +374,8 @@ Test(graph_interp_move, gather_by_a_scalar_id_is_one_row)
     World w;
     world_init(&w);
     Node *table = operand(&w.f, "f32[3]"), *id = operand(&w.f, "i64[]");
-    Tensor in[2] = {vector_of(&w, DT_F32, 3, (float[]){1, 2, 3}), vector_of(&w, DT_I64, 1, (int64_t[]){2})};
+    Tensor in[2] = {vector_of(&w, DT_F32, 3, (float[]){1, 2, 3}),
+                    vector_of(&w, DT_I64, 1, (int64_t[]){2})};
     in[1].rank = 0;
     Tensor got = eval_given(&w, f_gather(&w.f, table, id), in);
     cr_assert_eq(got.rank, 0);
@@ -375,7 +390,8 @@ static void check_bad_index(int64_t index, const char *message)
     Node *table = operand(&w.f, "f32[3, 2]"), *ids = operand(&w.f, "i64[seq]");
     Graph *g = finished(&w.f, f_gather(&w.f, table, ids));
     int64_t dim[] = {3, 2}, id[] = {2, index};
-    Tensor in[2] = {tensor_new(&w.e, &w.e.model, DT_F32, 2, dim), vector_of(&w, DT_I64, 2, id)}, out;
+    Tensor in[2] = {tensor_new(&w.e, &w.e.model, DT_F32, 2, dim), vector_of(&w, DT_I64, 2, id)},
+           out;
     Err err;
     cr_assert_not(try_given(&w, g, in, &out, &err));
     cr_assert_eq(err.code, E_RANGE);
@@ -393,7 +409,7 @@ Test(graph_interp_move, gather_refuses_the_number_of_rows)
     check_bad_index(3, "gather: the index 3 is outside 0..2 (node %2).");
 }
 
-/* ---- one node --------------------------------------------------------------------------------- */
+/* ---- one node ----------------------------------------------------------- */
 
 Test(graph_interp_move, node_eval_gives_contiguous_elements)
 {
@@ -403,7 +419,8 @@ Test(graph_interp_move, node_eval_gives_contiguous_elements)
     Node *y = f_permute(&w.f, x, 2, (int[]){1, 0});
     Graph *g = finished(&w.f, y);
     int64_t dx[] = {2, 3}, dy[] = {3, 2};
-    Tensor a = tensor_new(&w.e, &w.e.model, DT_F32, 2, dx), out = tensor_new(&w.e, &w.e.model, DT_F32, 2, dy);
+    Tensor a = tensor_new(&w.e, &w.e.model, DT_F32, 2, dx),
+           out = tensor_new(&w.e, &w.e.model, DT_F32, 2, dy);
     memcpy(a.data, (float[]){0, 1, 2, 3, 4, 5}, 24);
     Sizes z = {0};
     Err err;
@@ -419,7 +436,8 @@ Test(graph_interp_move, node_eval_reports_a_bad_index)
     Node *table = operand(&w.f, "f32[3]"), *ids = operand(&w.f, "i64[1]");
     Node *y = f_gather(&w.f, table, ids);
     Graph *g = finished(&w.f, y);
-    Tensor t = vector_of(&w, DT_F32, 3, (float[]){1, 2, 3}), id = vector_of(&w, DT_I64, 1, (int64_t[]){9});
+    Tensor t = vector_of(&w, DT_F32, 3, (float[]){1, 2, 3}),
+           id = vector_of(&w, DT_I64, 1, (int64_t[]){9});
     Tensor out = vector_of(&w, DT_F32, 1, (float[]){0});
     Sizes z = {0};
     Err err;

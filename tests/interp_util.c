@@ -71,7 +71,7 @@ void assert_elements(Dtype t, const void *got, const void *want, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         Value a = value_load(got, t, i), b = value_load(want, t, i);
-        cr_assert(value_same(a, b, t), "element %lld is %.9g (%lld), not %.9g (%lld)", (long long)i,
-                  (double)a.f, (long long)a.i, (double)b.f, (long long)b.i);
+        cr_assert(value_same(a, b, t), "element %lld is %.9g (%lld), not %.9g (%lld)",
+                  (long long)i, (double)a.f, (long long)a.i, (double)b.f, (long long)b.i);
     }
 }

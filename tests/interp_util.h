@@ -6,8 +6,8 @@
 #include "graph_util.h"
 
 /* Every size at which a primitive is tested: seq, and the width of another axis. */
-#define EACH_SIZE(seq, width)                                                          \
-    for (int64_t i_ = 0, seq = 1, width = 1; i_ < 6;                                   \
+#define EACH_SIZE(seq, width)                        \
+    for (int64_t i_ = 0, seq = 1, width = 1; i_ < 6; \
          i_++, seq = (int64_t[]){1, 3, 7}[i_ / 2 % 3], width = i_ % 2 ? 5 : 1)
 
 #define F32(t) ((float *)(t).data)

@@ -1,6 +1,6 @@
 /* loop_plan.c - the arena plan: its rules one by one on programs of a few calls, then its
- * promise on thousands of random ones: what lives at the same time never overlaps. Plans look at
- * buffers and calls only, so the programs here have no kernels. */
+ * promise on thousands of random ones: what lives at the same time never overlaps. Plans
+ * look at buffers and calls only, so the programs here have no kernels. */
 #include "loop/loop.h"
 #include "tests/helpers.h"
 
@@ -22,7 +22,8 @@ static Fixture fixture(void)
 /* A temporary of count bytes (i8). */
 static int temp(Fixture *f, Dim count)
 {
-    *vec_push(&f->e.model, &f->p.buffer) = (Buffer){.kind = BUF_TEMP, .dtype = DT_I8, .count = count};
+    *vec_push(&f->e.model, &f->p.buffer) =
+        (Buffer){.kind = BUF_TEMP, .dtype = DT_I8, .count = count};
     return f->p.buffer.n - 1;
 }
 
@@ -103,7 +104,8 @@ Test(loop_plan, output_that_nobody_reads_dies_at_once)
 }
 
 /* Six buffers in a row; then some die, in whatever order, and one more is placed. */
-static void assert_placed(const int64_t *bytes, const char *dead, int64_t want, int64_t at, int64_t top)
+static void assert_placed(const int64_t *bytes, const char *dead, int64_t want, int64_t at,
+                          int64_t top)
 {
     Fixture f = fixture();
     env_init(&f.e);
@@ -112,7 +114,8 @@ static void assert_placed(const int64_t *bytes, const char *dead, int64_t want, 
         b[i] = temp(&f, dim_int(bytes[i]));
         call(&f, b[i], -1, -1);
     }
-    for (int i = 0; i < n_dead; i++) { /* the call's own output is over at once, above the rest */
+    for (int i = 0; i < n_dead;
+         i++) { /* the call's own output is over at once, above the rest */
         call(&f, temp(&f, dim_int(1)), b[dead[i] - '0'], -1);
     }
     int placed = temp(&f, dim_int(want));
@@ -250,7 +253,7 @@ Test(loop_plan, update_follows_sizes_and_refuses_those_beyond_2_63_bytes)
     env_release(&f.e);
 }
 
-/* ---- random programs ------------------------------------------------------------------------------ */
+/* ---- random programs -------------------------------------------------------------------- */
 
 static void random_program(Fixture *f, Rng *r)
 {
@@ -282,7 +285,8 @@ static void assert_no_overlap(const Fixture *f, uint64_t seed)
         for (int j = 0; j < i; j++) {
             const Buffer *b = &f->p.buffer.at[j];
             bool together = a->first <= b->last && b->first <= a->last;
-            bool shared = overlap(p->offset[i], a_end, p->offset[j], p->offset[j] + p->bytes[j]);
+            bool shared =
+                overlap(p->offset[i], a_end, p->offset[j], p->offset[j] + p->bytes[j]);
             cr_assert(!(together && shared), "seed %llu: buffers %d and %d overlap",
                       (unsigned long long)seed, i, j);
         }

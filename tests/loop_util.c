@@ -134,7 +134,7 @@ Compiled compile_kernels(Env *e, Kernel *const *k, int n, const char *warnings)
     for (int i = 0; i < n; i++) {
         Buf text;
         buf_init(&text, &e->kernel);
-        emit_kernel(e, k[i], &text);
+        emit_kernel(e, k[i], target_generic(), &text);
         char *path = arena_printf(&e->kernel, "%s/%s.c", c.dir.path, k[i]->symbol);
         write_text(path, text.at);
         *vec_push(&e->kernel, &argv) = path;

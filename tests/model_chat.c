@@ -7,13 +7,13 @@
 #define TINY "tests/data/tiny-qwen2"
 
 /* The template of Qwen2-Instruct, with a place for the default prompt. */
-#define QWEN2(prompt)                                                                          \
-    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"     \
-    "{{ '<|im_start|>system\\n" prompt "<|im_end|>\\n' }}{% endif %}{{'<|im_start|>' + "       \
-    "message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}"        \
+#define QWEN2(prompt)                                                                      \
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}" \
+    "{{ '<|im_start|>system\\n" prompt "<|im_end|>\\n' }}{% endif %}{{'<|im_start|>' + "   \
+    "message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}"    \
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
-/* ---- the reference's conversations ------------------------------------------------------------ */
+/* ---- the reference's conversations ------------------------------------------- */
 
 typedef struct Conversation {
     Message message[16];
@@ -29,10 +29,12 @@ static Conversation conversation_of(const json_t *value)
     c.open = json_is_true(json_object_get(value, "add_generation_prompt"));
     c.has_tools = !json_is_null(json_object_get(value, "tools"));
     for (int i = 0; i < c.n; i++) {
-        const json_t *m = json_array_get(list, (size_t)i), *content = json_object_get(m, "content");
+        const json_t *m = json_array_get(list, (size_t)i),
+                     *content = json_object_get(m, "content");
         c.message[i] = (Message){json_string_value(json_object_get(m, "role")),
                                  json_string_value(content), json_string_length(content)};
-        c.has_tools |= json_object_get(m, "tool_calls") || strcmp(c.message[i].role, "tool") == 0;
+        c.has_tools |=
+            json_object_get(m, "tool_calls") || strcmp(c.message[i].role, "tool") == 0;
     }
     return c;
 }
@@ -84,13 +86,13 @@ Test(model_chat, every_golden_conversation_without_tools_is_exact)
     env_release(&e);
 }
 
-/* ---- with the small model's tokenizer ------------------------------------------------------------ */
+/* ---- with the small model's tokenizer ---------------------------------------- */
 
 typedef struct Folder {
     TempDir dir;
     const char *template; /* NULL: none */
     void (*body)(Env *e, Chat *chat);
-    const char *why;      /* the words of the refusal; NULL: it opens */
+    const char *why; /* the words of the refusal; NULL: it opens */
 } Folder;
 
 static void in_folder(Env *e, void *arg)
@@ -145,9 +147,12 @@ static void escaped(Env *e, Chat *chat)
 Test(model_chat, the_default_prompt_is_the_folder_s_own_to_the_full_stop)
 {
     with_folder((Folder){.template = QWEN2("You are a helpful assistant."), .body = with_stop});
-    with_folder((Folder){.template = QWEN2("You are a helpful assistant"), .body = without_stop});
-    with_folder((Folder){.template = QWEN2("You are a helpful assistant.") "\n", .body = with_stop});
-    with_folder((Folder){.template = QWEN2("It\\'s \\\\boxed{}.\\nOk \\\"so\\\""), .body = escaped});
+    with_folder(
+        (Folder){.template = QWEN2("You are a helpful assistant"), .body = without_stop});
+    with_folder(
+        (Folder){.template = QWEN2("You are a helpful assistant.") "\n", .body = with_stop});
+    with_folder(
+        (Folder){.template = QWEN2("It\\'s \\\\boxed{}.\\nOk \\\"so\\\""), .body = escaped});
 }
 
 Test(model_chat, templates_we_do_not_know_exactly_are_refused)
@@ -175,9 +180,14 @@ static void renders(Env *e, Chat *chat)
     } row[] = {
         {{{0}}, 0, true, DEFAULT_TURN "<|im_start|>assistant\n"},
         {{{"system", "", 0}}, 1, false, "<|im_start|>system\n<|im_end|>\n"},
-        {{{"user", "a", 1}, {"system", "b", 1}}, 2, false,
+        {{{"user", "a", 1}, {"system", "b", 1}},
+         2,
+         false,
          DEFAULT_TURN "<|im_start|>user\na<|im_end|>\n<|im_start|>system\nb<|im_end|>\n"},
-        {{{"user", " \na\n ", 5}}, 1, false, DEFAULT_TURN "<|im_start|>user\n \na\n <|im_end|>\n"},
+        {{{"user", " \na\n ", 5}},
+         1,
+         false,
+         DEFAULT_TURN "<|im_start|>user\n \na\n <|im_end|>\n"},
         {{{"narrator", "x", 1}}, 1, false, DEFAULT_TURN "<|im_start|>narrator\nx<|im_end|>\n"},
     };
     for (size_t i = 0; i < countof(row); i++) {
@@ -273,8 +283,9 @@ Test(model_chat, a_named_template_called_default_is_taken)
     Env e;
     env_init(&e);
     TempDir dir = temp_dir();
-    json_t *root = json_pack("{s:[{s:s,s:s},{s:s,s:s}]}", "chat_template", "name", "tool_use", "template",
-                             "{{ x }}", "name", "default", "template", QWEN2("You are."));
+    json_t *root =
+        json_pack("{s:[{s:s,s:s},{s:s,s:s}]}", "chat_template", "name", "tool_use", "template",
+                  "{{ x }}", "name", "default", "template", QWEN2("You are."));
     char *text = json_dumps(root, 0);
     write_text(temp_path(&dir, "tokenizer_config.json"), text);
     Folder f = {.dir = dir, .body = renders};
@@ -285,7 +296,7 @@ Test(model_chat, a_named_template_called_default_is_taken)
     env_release(&e);
 }
 
-/* ---- generation_config.json and stop tokens --------------------------------------------------------- */
+/* ---- generation_config.json and stop tokens ---------------------------------- */
 
 typedef struct Read {
     const char *text;
@@ -368,7 +379,8 @@ static void read_stops(Env *e, void *arg)
     Generation g = generation_read(e, dir->path);
     Stops s = stops_read(e, dir->path, &c, &g, t);
     cr_assert_eq(s.n, 3);
-    cr_assert(stops_has(&s, 5) && stops_has(&s, 7) && stops_has(&s, 2047) && !stops_has(&s, 4000));
+    cr_assert(stops_has(&s, 5) && stops_has(&s, 7) && stops_has(&s, 2047) &&
+              !stops_has(&s, 4000));
     s = stops_read(e, dir->path, &c, &g, NULL);
     cr_assert_eq(s.n, 2);
     tokenizer_release(t);
@@ -382,7 +394,8 @@ Test(model_chat, stop_tokens_are_the_union_of_three_files)
     write_text(temp_path(&dir, "generation_config.json"), "{\"eos_token_id\": [5, 7]}");
     write_text(temp_path(&dir, "tokenizer_config.json"), "{\"eos_token\": \"<|im_end|>\"}");
     must_work(&e, read_stops, &dir);
-    write_text(temp_path(&dir, "tokenizer_config.json"), "{\"eos_token\": {\"content\": \"<|im_end|>\"}}");
+    write_text(temp_path(&dir, "tokenizer_config.json"),
+               "{\"eos_token\": {\"content\": \"<|im_end|>\"}}");
     must_work(&e, read_stops, &dir);
     temp_remove(&dir);
     env_release(&e);

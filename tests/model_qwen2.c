@@ -92,6 +92,7 @@ typedef struct OpCount {
     int per_block, outside;
 } OpCount;
 
+/* clang-format off */
 static const OpCount published[] = {
     {"reshape", 30, 9}, {"broadcast", 24, 10}, {"mul", 13, 4},       {"weight", 12, 2},
     {"permute", 12, 1}, {"add", 11, 3},        {"matmul", 9, 1},     {"const", 8, 5},
@@ -101,6 +102,7 @@ static const OpCount published[] = {
     {"input", 0, 3},    {"iota", 0, 3},        {"dim", 0, 2},        {"gather", 0, 1},
     {"cast", 0, 1},     {"cos", 0, 1},         {"sin", 0, 1},
 };
+/* clang-format on */
 
 Test(model_qwen2, ops_per_block_and_outside_are_the_published_ones)
 {
@@ -145,8 +147,10 @@ Test(model_qwen2, an_untied_head_is_a_weight_of_its_own)
 Test(model_qwen2, llama_has_no_bias_nodes)
 {
     Built b;
-    build(&b, config_text("architectures", "[\"LlamaForCausalLM\"]", "model_type", "\"llama\"", NULL),
-          -1, false);
+    build(
+        &b,
+        config_text("architectures", "[\"LlamaForCausalLM\"]", "model_type", "\"llama\"", NULL),
+        -1, false);
     cr_assert_eq(b.g->nodes.n, 356 - 2 * 12); /* per bias: weight, reshape, broadcast, add */
     cr_assert_str_eq(b.g->name, "llama");
     env_release(&b.e);
@@ -173,9 +177,11 @@ Test(model_qwen2, equal_heads_repeat_nothing)
 Test(model_qwen2, shapes_of_72b_build)
 {
     Built b;
-    build(&b, config_text("hidden_size", "8192", "intermediate_size", "29568", "num_hidden_layers",
-                          "80", "num_attention_heads", "64", "num_key_value_heads", "8", "vocab_size",
-                          "152064", "tie_word_embeddings", "false", NULL), -1, false);
+    build(&b,
+          config_text("hidden_size", "8192", "intermediate_size", "29568", "num_hidden_layers",
+                      "80", "num_attention_heads", "64", "num_key_value_heads", "8",
+                      "vocab_size", "152064", "tie_word_embeddings", "false", NULL),
+          -1, false);
     cr_assert_eq(b.g->nodes.n, 80 * 150 + 57);
     cr_assert_eq(b.g->weights.n, 963);
     assert_type(&b, b.g->outputs.at[1].node, "f32[80, 8, seq, 128]");

@@ -43,7 +43,8 @@ static Sampling with(double temperature, int64_t k, double p, double min_p, doub
     return (Sampling){temperature, k, p, min_p, penalty};
 }
 
-static int32_t next_of(Sampling how, const float *logits, int n, const int32_t *seen, int n_seen)
+static int32_t next_of(Sampling how, const float *logits, int n, const int32_t *seen,
+                       int n_seen)
 {
     Env e;
     Sampler s;
@@ -55,7 +56,7 @@ static int32_t next_of(Sampling how, const float *logits, int n, const int32_t *
     return id;
 }
 
-/* ---- greedy ------------------------------------------------------------------------------------- */
+/* ---- greedy ------------------------------------------------------------------ */
 
 Test(model_sampler, greedy_takes_the_first_maximum)
 {
@@ -71,8 +72,9 @@ Test(model_sampler, the_penalty_divides_positive_and_multiplies_negative_logits)
 {
     Sampling how = with(0, 0, 1, 0, 2);
     float positive[] = {4, 3, 1};
-    cr_assert_eq(next_of(how, positive, 3, (int32_t[]){0}, 1), 1);    /* 2 3 1 */
-    cr_assert_eq(next_of(how, positive, 3, (int32_t[]){0, 0}, 2), 1); /* once, however often seen */
+    cr_assert_eq(next_of(how, positive, 3, (int32_t[]){0}, 1), 1); /* 2 3 1 */
+    cr_assert_eq(next_of(how, positive, 3, (int32_t[]){0, 0}, 2),
+                 1); /* once, however often seen */
     cr_assert_eq(next_of(how, positive, 3, (int32_t[]){0, 1}, 2), 0); /* 2 1.5 1 */
     float negative[] = {-1, -1.5f, -4};
     cr_assert_eq(next_of(how, negative, 3, (int32_t[]){0}, 1), 1); /* -2 -1.5 -4 */
@@ -96,7 +98,7 @@ Test(model_sampler, what_was_chosen_is_seen)
     env_release(&e);
 }
 
-/* ---- what may be drawn ------------------------------------------------------------------------------ */
+/* ---- what may be drawn ------------------------------------------------------- */
 
 Test(model_sampler, top_k_keeps_ties_of_the_kth)
 {
@@ -109,8 +111,8 @@ Test(model_sampler, top_k_keeps_ties_of_the_kth)
     support_must_be(with(1, 99, 1, 0, 1), logits, 6, "0 1 2 3 4 5");
 }
 
-/* 100 equal logits and p 0.5: the running sum of 0.01f reaches 0.49999979 at the 50th, which is at
- * most 0.5, so 50 go; adding from the top until 0.5 is reached would keep 51. */
+/* 100 equal logits and p 0.5: the running sum of 0.01f reaches 0.49999979 at the 50th, which is
+ * at most 0.5, so 50 go; adding from the top until 0.5 is reached would keep 51. */
 Test(model_sampler, top_p_counts_from_the_least_likely)
 {
     float logits[100] = {0};
@@ -152,15 +154,16 @@ Test(model_sampler, min_p_is_relative_to_the_most_likely)
     support_must_be(with(1, 0, 1, 1, 1), logits, 4, "0");
 }
 
-/* Each step sees what the one before it left: temperature widens what min-p keeps, top-k decides
- * what top-p adds up. */
+/* Each step sees what the one before it left: temperature widens what min-p keeps, top-k
+ * decides what top-p adds up. */
 Test(model_sampler, the_steps_follow_in_order)
 {
     float logits[] = {logf(8), logf(4), logf(2), logf(1)};
-    support_must_be(with(2, 0, 1, 0.4, 1), logits, 4, "0 1 2"); /* square roots: 1 0.71 0.5 0.35 */
-    support_must_be(with(1, 0, 0.7, 0, 1), logits, 4, "0 1");   /* 1/15 + 2/15 <= 0.3 */
-    support_must_be(with(1, 2, 0.7, 0, 1), logits, 4, "0 1");   /* 1/3 > 0.3 */
-    support_must_be(with(1, 2, 0.6, 0, 1), logits, 4, "0");     /* 1/3 <= 0.4 */
+    support_must_be(with(2, 0, 1, 0.4, 1), logits, 4,
+                    "0 1 2"); /* square roots: 1 0.71 0.5 0.35 */
+    support_must_be(with(1, 0, 0.7, 0, 1), logits, 4, "0 1"); /* 1/15 + 2/15 <= 0.3 */
+    support_must_be(with(1, 2, 0.7, 0, 1), logits, 4, "0 1"); /* 1/3 > 0.3 */
+    support_must_be(with(1, 2, 0.6, 0, 1), logits, 4, "0");   /* 1/3 <= 0.4 */
     support_must_be(with(1, 3, 0.99, 0.3, 1), logits, 4, "0 1");
 }
 
@@ -236,9 +239,9 @@ Test(model_sampler, top_k_and_top_p_keep_what_the_definition_keeps)
     }
 }
 
-/* ---- the draw -------------------------------------------------------------------------------------- */
+/* ---- the draw ---------------------------------------------------------------- */
 
-/* Pearson's statistic; 99.9 % of fair draws stay below the limit for n - 1 degrees of freedom. */
+/* Pearson's statistic; 99.9 % of fair draws stay below its limit for n - 1 degrees. */
 static double chi_square(const int *count, const double *prob, int n, int n_draws)
 {
     double sum = 0;
@@ -320,7 +323,7 @@ Test(model_sampler, tiny_temperatures_and_huge_logits_stay_finite)
     support_must_be(with(1, 0, 0.9, 0.1, 1), logits, 4, "0");
 }
 
-/* ---- refusals -------------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------- */
 
 typedef struct Bad {
     Sampling how;

@@ -1,5 +1,5 @@
-/* model_unicode.c - normalization and the classes of the split pattern against the tables of the
- * Unicode releases that the reference uses (tests/data/tokenizer/unicode_tables.json). */
+/* model_unicode.c - normalization and the classes of the split pattern against the tables of
+ * the Unicode releases that the reference uses (tests/data/tokenizer/unicode_tables.json). */
 #include "tests/text_util.h"
 
 #include "model/text_int.h"
@@ -11,11 +11,11 @@ enum { N_CODES = 0x110000 };
 
 /* A plain implementation of UAX 15 on the tables of Unicode 9. */
 typedef struct Unicode {
-    uint8_t *class;        /* canonical combining class, by code point */
-    int32_t (*parts)[2];   /* canonical decomposition; {0}: none; the second may be 0 */
-    int32_t (*pair)[3];    /* compositions: first, second, whole, sorted */
+    uint8_t *class;      /* canonical combining class, by code point */
+    int32_t (*parts)[2]; /* canonical decomposition; {0}: none; the second may be 0 */
+    int32_t (*pair)[3];  /* compositions: first, second, whole, sorted */
     size_t n_pairs;
-    char *kind;            /* 'L' 'N' 'S' or 0 */
+    char *kind; /* 'L' 'N' 'S' or 0 */
 } Unicode;
 
 static int32_t integer_at(const json_t *row, size_t i)
@@ -34,7 +34,8 @@ static void mark_kind(Unicode *u, const json_t *ranges, char kind)
     cr_assert(json_array_size(ranges) > 5);
     for (size_t i = 0; i < json_array_size(ranges); i++) {
         const json_t *row = json_array_get(ranges, i);
-        memset(u->kind + integer_at(row, 0), kind, (size_t)(integer_at(row, 1) - integer_at(row, 0) + 1));
+        memset(u->kind + integer_at(row, 0), kind,
+               (size_t)(integer_at(row, 1) - integer_at(row, 0) + 1));
     }
 }
 
@@ -45,7 +46,8 @@ static Unicode load_unicode(Env *e)
     const json_t *ccc = json_object_get(root, "ccc"), *row;
     const json_t *decompositions = json_object_get(root, "canonical_decomposition");
     const json_t *compositions = json_object_get(root, "composition");
-    Unicode u = {.class = arena_alloc(&e->model, N_CODES), .kind = arena_alloc(&e->model, N_CODES)};
+    Unicode u = {.class = arena_alloc(&e->model, N_CODES),
+                 .kind = arena_alloc(&e->model, N_CODES)};
     u.parts = arena_alloc_n(&e->model, N_CODES, sizeof *u.parts);
     u.n_pairs = json_array_size(compositions);
     u.pair = arena_alloc_n(&e->model, u.n_pairs, sizeof *u.pair);
@@ -97,7 +99,8 @@ static int32_t compose(const Unicode *u, int32_t a, int32_t b)
     if (a >= L_BASE && a < L_BASE + 19 && b >= V_BASE && b < V_BASE + 21) {
         return S_BASE + ((a - L_BASE) * 21 + (b - V_BASE)) * 28;
     }
-    if (a >= S_BASE && a < S_BASE + 11172 && (a - S_BASE) % 28 == 0 && b > T_BASE && b < T_BASE + 28) {
+    if (a >= S_BASE && a < S_BASE + 11172 && (a - S_BASE) % 28 == 0 && b > T_BASE &&
+        b < T_BASE + 28) {
         return a + (b - T_BASE);
     }
     int32_t key[3] = {a, b, 0};
@@ -112,7 +115,8 @@ static int plain_nfc(const Unicode *u, const int32_t *in, int n_in, int32_t *out
         n += decompose(u, in[i], out + n);
     }
     for (int i = 1; i < n; i++) {
-        for (int j = i; j > 0 && u->class[out[j]] && u->class[out[j - 1]] > u->class[out[j]]; j--) {
+        for (int j = i; j > 0 && u->class[out[j]] && u->class[out[j - 1]] > u -> class[out[j]];
+             j--) {
             int32_t swap = out[j];
             out[j] = out[j - 1];
             out[j - 1] = swap;
@@ -205,19 +209,14 @@ static int32_t random_code(const Unicode *u, Rng *rng)
     size_t row = rng_below(rng, countof(later));
     int32_t c;
     switch (rng_below(rng, 6)) {
-    case 0:
-        return (int32_t)rng_below(rng, 2) ? 0x300 + (int32_t)rng_below(rng, 0x70) : 'a';
-    case 1:
-        return u->pair[rng_below(rng, u->n_pairs)][rng_below(rng, 3)];
+    case 0: return (int32_t)rng_below(rng, 2) ? 0x300 + (int32_t)rng_below(rng, 0x70) : 'a';
+    case 1: return u->pair[rng_below(rng, u->n_pairs)][rng_below(rng, 3)];
     case 2:
-        return later[row].first + (int32_t)rng_below(rng, (uint64_t)(later[row].last - later[row].first + 1));
-    case 3:
-        return 0x1100 + (int32_t)rng_below(rng, 0x100);
-    case 4:
-        return 0xAC00 + (int32_t)rng_below(rng, 11172);
-    default:
-        do {
-            c = 0x300 + (int32_t)rng_below(rng, 0x1EF00);
+        return later[row].first +
+               (int32_t)rng_below(rng, (uint64_t)(later[row].last - later[row].first + 1));
+    case 3: return 0x1100 + (int32_t)rng_below(rng, 0x100);
+    case 4: return 0xAC00 + (int32_t)rng_below(rng, 11172);
+    default: do { c = 0x300 + (int32_t)rng_below(rng, 0x1EF00);
         } while (u->class[c] == 0 && !u->parts[c][0]);
         return c;
     }
@@ -283,8 +282,9 @@ Test(model_unicode, negated_sets_are_the_complement)
     Env e;
     env_init(&e);
     Unicode u = load_unicode(&e);
-    Splitter *s = splitter_build(&e, "test", "(?:(?!\\P{L})\\p{L})+|(?!\\PN)\\pN|(?!\\S)\\s+|"
-                                             "[^\\s\\p{L}\\p{N}]+");
+    Splitter *s = splitter_build(&e, "test",
+                                 "(?:(?!\\P{L})\\p{L})+|(?!\\PN)\\pN|(?!\\S)\\s+|"
+                                 "[^\\s\\p{L}\\p{N}]+");
     for (int32_t c = 0; c < N_CODES; c++) {
         if (c < 0xD800 || c >= 0xE000) {
             check_class(&e, s, c, u.kind[c]);

@@ -50,8 +50,8 @@ const char *config_text(const char *field, ...)
     va_end(ap);
     for (int i = 0; i < n; i++) {
         if (list[i].value) {
-            len += snprintf(text + len, sizeof text - (size_t)len, "%s\"%s\": %s", len ? ",\n" : "{",
-                            list[i].name, list[i].value);
+            len += snprintf(text + len, sizeof text - (size_t)len, "%s\"%s\": %s",
+                            len ? ",\n" : "{", list[i].name, list[i].value);
         }
     }
     snprintf(text + len, sizeof text - (size_t)len, "}");

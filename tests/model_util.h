@@ -5,9 +5,9 @@
 #include "model/model.h"
 #include "tests/helpers.h"
 
-/* A small valid config.json (qwen2; hidden 16, 4 heads, 2 kv, 2 layers, vocab 64, tied: the tiny
- * test model of the spec) with fields replaced: field, JSON value, field, value ..., NULL. A NULL
- * value removes the field; "" as value is not allowed. In one static buffer. */
+/* A small valid config.json (qwen2; hidden 16, 4 heads, 2 kv, 2 layers, vocab 64, tied: the
+ * tiny test model of the spec) with fields replaced: field, JSON value, field, value ..., NULL.
+ * A NULL value removes the field. In one static buffer. */
 const char *config_text(const char *field, ...);
 
 /* The text is refused with E_SYNTAX, and the sentence holds all these words. */

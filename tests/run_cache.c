@@ -35,7 +35,7 @@ static void assert_counts(int hits, int built, int quarantined)
     cr_assert_eq(w.cache.n_quarantined, quarantined, "%d quarantined", w.cache.n_quarantined);
 }
 
-/* ---- built once -------------------------------------------------------------------------------------- */
+/* ---- built once ------------------------------------------------------------------------- */
 
 Test(run_cache, kernels_are_built_once_and_then_found_without_running_a_program)
 {
@@ -62,7 +62,7 @@ Test(run_cache, c_text_stays_beside_the_object)
         cr_assert_eq(len, strlen(w.cache_dir) + strlen("/obj/.o") + 32);
         Buf text;
         buf_init(&text, &w.e.model);
-        emit_kernel(&w.e, some_kernels(&w.e)[i], &text);
+        emit_kernel(&w.e, some_kernels(&w.e)[i], target_generic(), &text);
         char *c = arena_str(&w.e.model, object);
         c[len - 1] = 'c';
         cr_assert_str_eq(read_text(&w.e, c), text.at);
@@ -82,7 +82,9 @@ Test(run_cache, directory_comes_from_the_first_variable_that_is_set)
 {
     static const struct {
         const char *variable, *below;
-    } places[] = {{"HOME", "/.cache/nanocompile"}, {"XDG_CACHE_HOME", "/nanocompile"}, {"NANOCOMPILE_CACHE", ""}};
+    } places[] = {{"HOME", "/.cache/nanocompile"},
+                  {"XDG_CACHE_HOME", "/nanocompile"},
+                  {"NANOCOMPILE_CACHE", ""}};
     unsetenv("NANOCOMPILE_CACHE");
     unsetenv("XDG_CACHE_HOME");
     for (size_t i = 0; i < countof(places); i++) {
@@ -94,7 +96,7 @@ Test(run_cache, directory_comes_from_the_first_variable_that_is_set)
     }
 }
 
-/* ---- damage -------------------------------------------------------------------------------------------- */
+/* ---- damage ----------------------------------------------------------------------------- */
 
 static char *file_bytes(const char *path, size_t *len)
 {
@@ -192,7 +194,7 @@ Test(run_cache, folder_in_an_objects_place_is_set_aside)
     assert_counts(1, 1, 1);
 }
 
-/* ---- several processes ------------------------------------------------------------------------------------ */
+/* ---- several processes ------------------------------------------------------------------ */
 
 Test(run_cache, processes_that_build_the_same_kernels_at_once_do_not_disturb_each_other)
 {
@@ -201,8 +203,7 @@ Test(run_cache, processes_that_build_the_same_kernels_at_once_do_not_disturb_eac
     for (int i = 0; i < N; i++) {
         pid[i] = fork();
         if (pid[i] == 0) {
-            assert_kernels_run(&w);
-            _exit(0);
+            _exit(env_try(&w.e, load_library, &w) ? 0 : 1);
         }
     }
     for (int i = 0; i < N; i++) {
@@ -216,12 +217,14 @@ Test(run_cache, processes_that_build_the_same_kernels_at_once_do_not_disturb_eac
     assert_no_leftovers(&w);
 }
 
-/* ---- failing and interrupted builds ------------------------------------------------------------------------ */
+/* ---- failing and interrupted builds ----------------------------------------------------- */
 
 /* Links and says its version, but compiles kernels as text says. */
 static void compile_as(const char *text)
 {
-    script_as_cc(&w, arena_printf(&w.e.model, "case \" $* \" in *' -c '*) %s;; esac; exec gcc \"$@\"", text));
+    script_as_cc(&w,
+                 arena_printf(&w.e.model,
+                              "case \" $* \" in *' -c '*) %s;; esac; exec gcc \"$@\"", text));
 }
 
 Test(run_cache, failing_compiler_is_quoted_and_its_words_are_kept)
@@ -234,7 +237,7 @@ Test(run_cache, failing_compiler_is_quoted_and_its_words_are_kept)
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%.*s", (int)strcspn(log, " ") - 1, log);
     cr_assert_str_eq(read_text(&w.e, path), "k.c: In function\nk.c:3: error: no such thing\n");
-    cr_assert_eq(folder_entries(in_cache("obj")), N_KERNELS + 1); /* the C and the log: no object */
+    cr_assert_eq(folder_entries(in_cache("obj")), N_KERNELS + 1); /* C and log, no object */
     assert_no_leftovers(&w);
 }
 
@@ -251,7 +254,8 @@ Test(run_cache, compiler_that_hangs_is_stopped, .timeout = 20)
     must_work(&w.e, find_compiler, &w);
     setenv("NANOCOMPILE_CC_TIMEOUT", "0.3", 1);
     compile_as("sleep 1000");
-    must_fail(&w.e, build_objects, &w, E_BUILD, "did not finish within 0.3 seconds and was stopped");
+    must_fail(&w.e, build_objects, &w, E_BUILD,
+              "did not finish within 0.3 seconds and was stopped");
     cr_assert_eq(open_descriptors(), before);
     assert_no_leftovers(&w);
 }
@@ -274,38 +278,41 @@ Test(run_cache, interrupted_build_leaves_no_object)
     assert_no_leftovers(&w);
 }
 
-/* Killed without a chance to tidy up: the next build neither minds nor finds a half-written file. */
+/* Killed without a chance to tidy up: the next build finds no half-written file. */
 Test(run_cache, killed_builder_does_no_harm)
 {
+    TempDir cache;
+    snprintf(cache.path, sizeof cache.path, "%.50s/cache", w.dir.path);
     must_work(&w.e, find_compiler, &w);
     for (int ms = 5; ms <= 85; ms += 20) {
         pid_t pid = fork();
         if (pid == 0) {
-            must_work(&w.e, build_library, &w);
-            _exit(0);
+            _exit(env_try(&w.e, build_library, &w) ? 0 : 1);
         }
         usleep((useconds_t)ms * 1000);
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         assert_kernels_run(&w);
         assert_counts(w.cache.n_hits, N_KERNELS - w.cache.n_hits, 0);
-        temp_remove(&w.dir);
-        cr_assert_eq(mkdir(w.dir.path, 0777), 0);
+        temp_remove(&cache);
     }
 }
 
-/* ---- names ------------------------------------------------------------------------------------------------------ */
+/* ---- names ------------------------------------------------------------------------------ */
 
 Test(run_cache, directories_of_any_name_work, .timeout = 120)
 {
     static const char *const names[] = {
-        "a b", "it's", "quo\"te", "new\nline", "-dash", "?#%", "na\xc3\xafve-\xe6\xa8\xa1",
-        "$HOME;touch oops", "@file", "back\\slash", "*", "a:b=c", "\xff\xfe",
-    };
+        "a b",     "it's",        "quo\"te",          "new\nline",
+        "-dash",   "?#%",         "$HOME;touch oops", "@file",
+        "*",       "back\\slash", "a,b=c:d",          "na\xc3\xafve-\xe6\xa8\xa1",
+        "\xff\xfe"};
     for (size_t i = 0; i < countof(names); i++) {
         const char *dir = arena_printf(&w.e.model, "%s/%s", w.dir.path, names[i]);
         cr_assert_eq(mkdir(dir, 0777), 0);
-        setenv("TMPDIR", dir, 1);
+        if (!strpbrk(names[i], ",:")) { /* there gcc's own linker plugin leaves a file behind */
+            setenv("TMPDIR", dir, 1);
+        }
         setenv("NANOCOMPILE_CACHE", arena_printf(&w.e.model, "%s/cache", dir), 1);
         assert_kernels_run(&w);
         assert_counts(0, 2, 0);
@@ -322,7 +329,7 @@ Test(run_cache, relative_directory_that_looks_like_an_option)
     cr_assert_eq(folder_entries("./-o/lib"), 1);
 }
 
-/* ---- what is built ------------------------------------------------------------------------------------------------ */
+/* ---- what is built ---------------------------------------------------------------------- */
 
 static const char *readelf(const char *what, const char *path)
 {

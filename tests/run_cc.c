@@ -1,5 +1,6 @@
-/* run_cc.c - finding the C compiler: where, which words, which flags, what is remembered, and what
- * is said where there is none or it does not work. Made-up compilers are small shell scripts. */
+/* run_cc.c - finding the C compiler: where, which words, which flags, what is remembered,
+ * and what is said where there is none or it does not work. Made-up compilers are small
+ * shell scripts. */
 #include "tests/fault.h"
 #include "tests/run_util.h"
 
@@ -122,7 +123,7 @@ Test(run_cc, child_speaks_the_language_c)
     cr_assert_eq(n_all, 1);
 }
 
-/* ---- what is remembered --------------------------------------------------------------------------- */
+/* ---- what is remembered ----------------------------------------------------------------- */
 
 Test(run_cc, second_start_runs_no_program)
 {
@@ -179,12 +180,14 @@ Test(run_cc, identity_tells_compilers_and_words_apart)
     cr_assert(hash_eq(plain, w.tc.identity));
 }
 
-/* ---- flags ------------------------------------------------------------------------------------------- */
+/* ---- flags ------------------------------------------------------------------------------ */
 
 Test(run_cc, compiler_without_march_native_is_used_without_it)
 {
-    script_as_cc(&w, "for a; do case $a in -march=*) echo \"cc: error: no $a\" >&2; exit 1;; esac; done\n"
-                     "exec gcc \"$@\"");
+    script_as_cc(
+        &w,
+        "for a; do case $a in -march=*) echo \"cc: error: no $a\" >&2; exit 1;; esac; done\n"
+        "exec gcc \"$@\"");
     must_work(&w.e, find_compiler, &w);
     for (int i = 0; i < w.tc.n_flags; i++) {
         cr_assert(strncmp(w.tc.flags[i], "-march", 6) != 0);
@@ -200,9 +203,10 @@ Test(run_cc, instructions_that_only_the_assembler_refuses_are_switched_off)
     if (!m.feature[FEAT_AVXVNNI] && !m.feature[FEAT_AVX512VNNI]) {
         cr_skip_test("this machine has no vpdpbusd");
     }
-    script(&w, "as", "t=$(mktemp); cat >$t\n"
-                     "if grep -q vpdpbusd $t; then rm $t; echo 'Error: vpdpbusd' >&2; exit 1; fi\n"
-                     "as \"$@\" $t; r=$?; rm $t; exit $r");
+    script(&w, "as",
+           "t=$(mktemp); cat >$t\n"
+           "if grep -q vpdpbusd $t; then rm $t; echo 'Error: vpdpbusd' >&2; exit 1; fi\n"
+           "as \"$@\" $t; r=$?; rm $t; exit $r");
     setenv("CC", arena_printf(&w.e.model, "gcc -B%s/bin/", w.dir.path), 1);
     must_work(&w.e, find_compiler, &w);
     cr_assert(has_flag(&w.tc, "-march=native"));
@@ -221,25 +225,28 @@ Test(run_cc, masked_machine_is_not_compiled_for_natively)
     cr_assert_not(hash_eq(generic, w.tc.identity));
 }
 
-/* ---- what goes wrong ------------------------------------------------------------------------------------ */
+/* ---- what goes wrong -------------------------------------------------------------------- */
 
 Test(run_cc, no_compiler_at_all)
 {
     setenv("PATH", w.dir.path, 1);
-    must_fail(&w.e, find_compiler, &w, E_BUILD,
-              "No C compiler was found: gcc, clang and cc are not in PATH; install gcc or set CC.");
+    must_fail(
+        &w.e, find_compiler, &w, E_BUILD,
+        "No C compiler was found: gcc, clang and cc are not in PATH; install gcc or set CC.");
 }
 
 Test(run_cc, cc_names_nothing)
 {
     setenv("CC", "no-such-compiler -O1", 1);
-    must_fail(&w.e, find_compiler, &w, E_BUILD, "The C compiler \"no-such-compiler -O1\" that CC names");
+    must_fail(&w.e, find_compiler, &w, E_BUILD,
+              "The C compiler \"no-such-compiler -O1\" that CC names");
 }
 
 Test(run_cc, cc_fails)
 {
     setenv("CC", "/bin/false", 1);
-    must_fail(&w.e, find_compiler, &w, E_BUILD, "The C compiler /bin/false failed with exit status 1");
+    must_fail(&w.e, find_compiler, &w, E_BUILD,
+              "The C compiler /bin/false failed with exit status 1");
     assert_no_leftovers(&w);
 }
 
@@ -258,16 +265,18 @@ Test(run_cc, cc_dies_of_a_signal)
 Test(run_cc, cc_is_no_program)
 {
     setenv("CC", script(&w, "broken", ""), 1);
-    write_text(getenv("CC"), "\x7f" "ELF, but not really");
+    write_text(getenv("CC"), "\177ELF, but not really");
     must_fail(&w.e, find_compiler, &w, E_BUILD, "could not be started: Exec format error");
 }
 
 Test(run_cc, first_line_with_an_error_is_quoted)
 {
     script_as_cc(&w, "[ \"$1\" = --version ] && exec echo 'mycc 1.0'\n"
-                     "echo 'mycc: note: hello'; echo 'x.c:1: error: the one to read'; echo 'error: 2'; exit 3");
+                     "echo 'mycc: note: hello'; echo 'x.c:1: error: the one to read'; echo "
+                     "'error: 2'; exit 3");
     must_fail(&w.e, find_compiler, &w, E_BUILD,
-              "failed with exit status 3 on a small test file: x.c:1: error: the one to read; set CC");
+              "failed with exit status 3 on a small test file: x.c:1: error: the one to read; "
+              "set CC");
 }
 
 Test(run_cc, cc_hangs, .timeout = 20)
@@ -275,7 +284,8 @@ Test(run_cc, cc_hangs, .timeout = 20)
     int before = open_descriptors();
     setenv("NANOCOMPILE_CC_TIMEOUT", "0.2", 1);
     script_as_cc(&w, "sleep 1000 & sleep 1000");
-    must_fail(&w.e, find_compiler, &w, E_BUILD, "did not finish within 0.2 seconds and was stopped");
+    must_fail(&w.e, find_compiler, &w, E_BUILD,
+              "did not finish within 0.2 seconds and was stopped");
     cr_assert_eq(open_descriptors(), before);
 }
 
@@ -283,13 +293,15 @@ Test(run_cc, cc_closes_its_output_and_hangs, .timeout = 20)
 {
     setenv("NANOCOMPILE_CC_TIMEOUT", "0.2", 1);
     script_as_cc(&w, "exec >/dev/null 2>&1; sleep 1000");
-    must_fail(&w.e, find_compiler, &w, E_BUILD, "did not finish within 0.2 seconds and was stopped");
+    must_fail(&w.e, find_compiler, &w, E_BUILD,
+              "did not finish within 0.2 seconds and was stopped");
 }
 
 Test(run_cc, cc_prints_a_gigabyte, .timeout = 60)
 {
     script_as_cc(&w, "yes 'error: so much to say' | head -c 1073741824; exit 1");
-    must_fail(&w.e, find_compiler, &w, E_BUILD, "failed with exit status 1 on --version: error: so much");
+    must_fail(&w.e, find_compiler, &w, E_BUILD,
+              "failed with exit status 1 on --version: error: so much");
 }
 
 static bool try_find(void *ctx, Err *err)
@@ -302,8 +314,8 @@ static bool try_find(void *ctx, Err *err)
 
 Test(run_cc, every_failing_call_ends_in_one_error_or_none, .timeout = 120)
 {
-    static const char *const calls[] = {"open",   "read", "write", "rename", "mkdir", "mkdtemp",
-                                        "pipe",   "poll", "spawn", "stat",   "alloc", "close"};
+    static const char *const calls[] = {"open", "read", "write", "rename", "mkdir", "mkdtemp",
+                                        "pipe", "poll", "spawn", "stat",   "alloc", "close"};
     script_as_cc(&w, "[ \"$1\" = --version ] && exec echo 'mycc 1.0'\n"
                      "while [ \"$1\" != -o ]; do shift; done; echo >\"$2\"");
     unsetenv("NANOCOMPILE_CACHE");

@@ -1,10 +1,10 @@
 /* run_util.c - see run_util.h. */
 #include "tests/run_util.h"
 
-#include <errno.h>
-#include <sched.h>
 #include <dirent.h>
+#include <errno.h>
 #include <grp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -18,6 +18,9 @@ void world_init(World *w)
     w->dir = temp_dir();
     w->cache_dir = arena_printf(&w->e.model, "%s/cache", w->dir.path);
     setenv("NANOCOMPILE_CACHE", w->cache_dir, 1);
+    const char *tmp = arena_printf(&w->e.model, "%s/t", w->dir.path);
+    cr_assert(mkdir(tmp, 0777) == 0 && chmod(tmp, 0777) == 0); /* for any user */
+    setenv("TMPDIR", tmp, 1); /* so that what injected faults leave goes with the world */
     unsetenv("CC");
     unsetenv("NANOCOMPILE_CPU");
     unsetenv("NANOCOMPILE_CC_TIMEOUT");
@@ -52,7 +55,7 @@ Kernel *const *some_kernels(Env *e)
     return k;
 }
 
-/* ---- bodies ------------------------------------------------------------------------------------------ */
+/* ---- bodies ----------------------------------------------------------------------------- */
 
 void find_compiler(Env *e, void *world)
 {
@@ -99,7 +102,7 @@ void assert_kernels_run(World *w)
     library_release(&w->lib);
 }
 
-/* ---- made-up compilers ------------------------------------------------------------------------------- */
+/* ---- made-up compilers ------------------------------------------------------------------ */
 
 const char *script(World *w, const char *name, const char *text)
 {
@@ -114,22 +117,36 @@ void script_as_cc(World *w, const char *text)
     setenv("CC", script(w, "mycc", text), 1);
 }
 
-/* ---- what is left ------------------------------------------------------------------------------------- */
+/* ---- what is left ----------------------------------------------------------------------- */
 
-void assert_no_leftovers(const World *w)
+static const char *leftover_in(World *w, const char *folder)
+{
+    const char *found = NULL;
+    DIR *d = opendir(folder);
+    for (struct dirent *f; d && !found && (f = readdir(d));) {
+        found = strstr(f->d_name, "tmp") ? arena_printf(&w->e.model, "%s/%s", folder, f->d_name)
+                                         : NULL;
+    }
+    if (d) {
+        closedir(d);
+    }
+    return found;
+}
+
+const char *leftover(World *w)
 {
     static const char *const folders[] = {"", "/obj", "/lib", "/cc"};
-    for (size_t i = 0; i < countof(folders); i++) {
-        char path[PATH_MAX];
-        snprintf(path, sizeof path, "%s%s", w->cache_dir, folders[i]);
-        DIR *d = opendir(path);
-        for (struct dirent *f; d && (f = readdir(d));) {
-            cr_assert(!strstr(f->d_name, "tmp"), "%s/%s was left behind", path, f->d_name);
-        }
-        if (d) {
-            closedir(d);
-        }
+    const char *found = NULL;
+    for (size_t i = 0; i < countof(folders) && !found; i++) {
+        found = leftover_in(w, arena_printf(&w->e.model, "%s%s", w->cache_dir, folders[i]));
     }
+    return found;
+}
+
+void assert_no_leftovers(World *w)
+{
+    const char *found = leftover(w);
+    cr_assert_null(found, "%s was left behind", found);
 }
 
 const char *only_file(World *w, const char *folder)
@@ -138,54 +155,72 @@ const char *only_file(World *w, const char *folder)
     const char *path = NULL;
     DIR *d = opendir(folder);
     for (struct dirent *f; (f = readdir(d));) {
-        path = f->d_name[0] == '.' ? path : arena_printf(&w->e.model, "%s/%s", folder, f->d_name);
+        path =
+            f->d_name[0] == '.' ? path : arena_printf(&w->e.model, "%s/%s", folder, f->d_name);
     }
     closedir(d);
     return path;
 }
 
-/* ---- children of another kind --------------------------------------------------------------------------- */
+/* ---- children --------------------------------------------------------------------------- */
 
-enum { NOT_ALLOWED = 77 };
-
-static int finish_child(pid_t pid)
+static _Noreturn void answer(World *w, int fd, bool allowed, Body *body)
 {
+    Err err = {.code = E_OK};
+    if (!allowed) {
+        err_set(&err, E_ILLEGAL, "not allowed here: %s", strerror(errno));
+    } else if (!env_try(&w->e, body, w)) {
+        err = w->e.err;
+    }
+    const char *found = allowed ? leftover(w) : NULL;
+    if (found) {
+        err_set(&err, E_ILLEGAL, "%s was left behind", found);
+    }
+    bool sent = write(fd, &err, sizeof err) == (ssize_t)sizeof err;
+    _exit(sent ? 0 : 1);
+}
+
+/* The child's answer; it has gone afterwards. */
+static Err await_answer(pid_t pid, int fd[2])
+{
+    Err err;
     int status;
+    close(fd[1]);
+    ssize_t n = read(fd[0], &err, sizeof err);
+    close(fd[0]);
     cr_assert_eq(waitpid(pid, &status, 0), pid);
-    cr_assert(WIFEXITED(status), "the child was killed by signal %d", WTERMSIG(status));
-    return WEXITSTATUS(status);
+    cr_assert_eq(n, (ssize_t)sizeof err, "the child ended with status %#x", (unsigned)status);
+    if (err.code == E_ILLEGAL && strstr(err.text, "not allowed here")) {
+        cr_skip_test("%s", err.text);
+    }
+    return err;
 }
 
-void as_other_user(World *w, ChildBody *body)
+Err as_other_user(World *w, Body *body)
 {
-    cr_assert_eq(chmod(w->dir.path, 0755), 0);
+    int fd[2];
+    cr_assert(chmod(w->dir.path, 0755) == 0 && pipe(fd) == 0);
     pid_t pid = fork();
     if (pid == 0) {
-        if (geteuid() == 0 && (setgroups(0, NULL) || setgid(65534) || setuid(65534))) {
-            _exit(NOT_ALLOWED);
-        }
-        body(w);
-        _exit(0);
+        bool user = geteuid() != 0 || (!setgroups(0, NULL) && !setgid(65534) && !setuid(65534));
+        answer(w, fd[1], user, body);
     }
-    int code = finish_child(pid);
-    if (code == NOT_ALLOWED) {
-        cr_skip_test("this process may not become another user");
-    }
-    cr_assert_eq(code, 0, "the child's assertions failed");
+    return await_answer(pid, fd);
 }
 
-bool on_tmpfs(World *w, unsigned long flags, const char *options, ChildBody *body)
+static bool mount_on_cache(const World *w, unsigned long flags, const char *options)
 {
+    return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+           !mkdir(w->cache_dir, 0777) && !mount("tmpfs", w->cache_dir, "tmpfs", flags, options);
+}
+
+Err on_tmpfs(World *w, unsigned long flags, const char *options, Body *body)
+{
+    int fd[2];
+    cr_assert_eq(pipe(fd), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-            mkdir(w->cache_dir, 0777) || mount("tmpfs", w->cache_dir, "tmpfs", flags, options)) {
-            _exit(NOT_ALLOWED);
-        }
-        body(w);
-        _exit(0);
+        answer(w, fd[1], mount_on_cache(w, flags, options), body);
     }
-    int code = finish_child(pid);
-    cr_assert(code == 0 || code == NOT_ALLOWED, "the child's assertions failed");
-    return code == 0;
+    return await_answer(pid, fd);
 }

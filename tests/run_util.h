@@ -1,5 +1,5 @@
-/* run_util.h - what the tests of compiler/run share: a cache of their own, small kernels, made-up
- * C compilers, and a look at what a build left behind. */
+/* run_util.h - what the tests of compiler/run share: a cache of their own, small kernels,
+ * made-up C compilers, and a look at what a build left behind. */
 #ifndef NC_TESTS_RUN_UTIL_H
 #define NC_TESTS_RUN_UTIL_H
 
@@ -10,7 +10,7 @@
 #define world_release run_world_release
 typedef struct World {
     Env e;
-    TempDir dir;      /* cache/ is NANOCOMPILE_CACHE and is not made yet */
+    TempDir dir; /* cache/ is NANOCOMPILE_CACHE and is not made yet */
     const char *cache_dir;
     Toolchain tc;
     Cache cache;
@@ -40,16 +40,19 @@ const char *script(World *w, const char *name, const char *text);
 /* Points CC at a script; words in text may use the real compiler: "exec gcc \"$@\"". */
 void script_as_cc(World *w, const char *text);
 
-/* The world's cache holds what was finished, and no scratch folder or temporary file. */
-void assert_no_leftovers(const World *w);
+/* A scratch folder or temporary file in the world's cache; NULL: only what was finished. */
+const char *leftover(World *w);
+void assert_no_leftovers(World *w);
 
-const char *only_file(World *w, const char *folder); /* its path; asserts that it is the only one */
+const char *only_file(World *w,
+                      const char *folder); /* its path; asserts that it is the only one */
 
-typedef void ChildBody(World *w);
-/* Forks; body runs as nobody where this process is root. Its assertions count. */
-void as_other_user(World *w, ChildBody *body);
-/* Forks; body runs with a tmpfs mounted on the cache directory (options: "size=64k"). False: not
- * allowed here. */
-bool on_tmpfs(World *w, unsigned long flags, const char *options, ChildBody *body);
+/* A child's answer: how the body ended there (E_OK: it returned), or that it left files
+ * behind. The test asserts on it; a child must not, since it speaks for the whole test. */
+typedef void Body(Env *e, void *world);
+Err as_other_user(World *w, Body *body); /* as nobody, where this process is root */
+/* With a tmpfs on the cache directory (options: "size=64k"). Skips where that is not
+ * allowed. */
+Err on_tmpfs(World *w, unsigned long flags, const char *options, Body *body);
 
 #endif

@@ -19,7 +19,8 @@ static const char *or_default(const char *part, const char *otherwise)
     return part ? part : otherwise;
 }
 
-#define BYTE_LEVEL "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}"
+#define BYTE_LEVEL \
+    "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}"
 
 const char *parts_split(Env *e, const char *pattern)
 {
@@ -40,9 +41,28 @@ const char *parts_text(Env *e, const Parts *p)
         or_default(p->added, ""), or_default(p->normalizer, "{\"type\": \"NFC\"}"),
         or_default(p->pre_tokenizer, parts_split(e, "\\\\p{L}+|\\\\s+")),
         or_default(p->post_processor, "null"), or_default(p->decoder, BYTE_LEVEL),
-        or_default(p->extra, ""), or_default(p->model_type, "BPE"), or_default(p->model_extra, ""),
+        or_default(p->extra, ""), or_default(p->model_type, "BPE"),
+        or_default(p->model_extra, ""),
         or_default(p->vocab, "{\"a\": 0, \"b\": 1, \"\\u0120\": 2, \"ab\": 3, \"<\": 5}"),
         or_default(p->merges, "[\"a b\"]"));
+}
+
+void run_with(Env *e, void *arg)
+{
+    With *w = arg;
+    const char *text = w->path ? NULL : parts_text(e, &w->parts);
+    Tokenizer *t = w->path ? tokenizer_load(e, w->path, 0)
+                           : tokenizer_parse(e, text, strlen(text), "small.json", 0);
+    w->body(e, t, w->arg);
+    tokenizer_release(t);
+}
+
+void with(With w)
+{
+    Env e;
+    env_init(&e);
+    must_work(&e, run_with, &w);
+    env_release(&e);
 }
 
 int each_line(Env *e, const char *path, void (*each)(Env *e, const json_t *value, void *arg),
@@ -90,7 +110,8 @@ Ids encode(Env *e, Tokenizer *t, const char *text, size_t len, bool parse_specia
 
 void ids_must_equal(Env *e, const Ids *got, const Ids *want, const char *what)
 {
-    bool same = got->n == want->n &&
-                (got->n == 0 || memcmp(got->at, want->at, (size_t)got->n * sizeof *got->at) == 0);
+    bool same =
+        got->n == want->n &&
+        (got->n == 0 || memcmp(got->at, want->at, (size_t)got->n * sizeof *got->at) == 0);
     cr_assert(same, "%s: got %s, want %s", what, ids_text(e, got), ids_text(e, want));
 }

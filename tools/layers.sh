@@ -17,8 +17,9 @@ compiler/run    base graph loop emit lower model compile.h
 compiler        base graph loop emit lower model run
 schedules       compile.h
 db              base sqlite3.h
-tuner           compile.h schedules/schedules.h db/db.h
-experiments     compile.h schedules/schedules.h db/db.h tuner/tuner.h
+tuner           run compile.h schedules/schedules.h db/db.h
+experiments/baselines base
+experiments     run compile.h schedules/schedules.h db/db.h tuner/tuner.h experiments/baselines
 reports         base db/db.h tuner/stat.h
 '
 guarded='libcpuid.h libcpuid/libcpuid.h sqlite3.h'

@@ -14,7 +14,12 @@ log=$(cd "$out" && pwd)/sanitizer
 : >"$report"
 rm -f "$log".*
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}log_path=$log"
-timeout -k 5 "$seconds" "$out/tests" --jobs 2 --xml="$report" ${pattern:+--filter "$pattern"} </dev/null
+export TSAN_OPTIONS="${TSAN_OPTIONS:+$TSAN_OPTIONS:}log_path=$log"
+case $flavor in # the thread sanitizer wants fixed addresses: it cannot place its own among 32 random bits
+tsan*) fixed=$(setarch -R true 2>/dev/null && echo setarch -R) ;;
+*) fixed= ;;
+esac
+timeout -k 5 "$seconds" $fixed "$out/tests" --jobs 2 --xml="$report" ${pattern:+--filter "$pattern"} </dev/null
 status=$?
 cat "$log".* 2>/dev/null && found=1 || found=
 

@@ -271,6 +271,7 @@ typedef struct Machine {
     int n_threads;          /* min of the three, at least 1 */
     const char *bound_by;   /* which one: "affinity" "quota" "online" */
     int n_nodes;            /* NUMA nodes */
+    int64_t memory_bytes;   /* installed, or the least limit of the cgroups where that is less; 0: unknown */
 } Machine;
 
 /* root: "" for this machine, else a folder with made-up proc/ and sys/ (tests). The affinity
@@ -278,6 +279,9 @@ typedef struct Machine {
 void machine_read(Env *e, const char *root, Machine *m);
 /* The part that decides which binary code runs: arch, family, features. Stable text. */
 void machine_isa(const Machine *m, Buf *out);
+/* In how many periods the quota of this process's groups held them back so far. Where it moves during
+ * a measurement, that measured the quota. */
+int64_t machine_throttled(Env *e, const char *root);
 
 /* ---- dtype.c --------------------------------------------------------------- */
 
@@ -403,7 +407,8 @@ typedef enum Prec { PREC_SELECT, PREC_OR, PREC_COMPARE, PREC_ADD, PREC_MUL, PREC
     X(SQRT, "sqrt", 1, "sqrtf", CALL, SAME, "square root, correctly rounded")                \
     X(RECIPROCAL, "reciprocal", 1, "1.0f /", MUL, SAME, "1 / a")                             \
     X(SIN, "sin", 1, "sinf", CALL, SAME, "libm's sin")                                       \
-    X(COS, "cos", 1, "cosf", CALL, SAME, "libm's cos")
+    X(COS, "cos", 1, "cosf", CALL, SAME, "libm's cos")                                       \
+    X(EXP_APPROX, "exp_approx", 1, "nc_expf", CALL, SAME, "exp by a polynomial, 1e-7 relative; no denormals")
 
 typedef enum ScalarOp {
 #define X(id, name, arity, c, prec, result, meaning) S_##id,

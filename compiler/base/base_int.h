@@ -24,5 +24,6 @@ const char *machine_file(Env *e, const char *root, const char *path);
 int cpu_list_count(const char *list);
 void machine_caches(Env *e, const char *root, Machine *m);
 void machine_threads(Env *e, const char *root, Machine *m);
+void machine_memory(Env *e, const char *root, Machine *m);
 
 #endif

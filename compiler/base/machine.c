@@ -208,6 +208,7 @@ void machine_read(Env *e, const char *root, Machine *m)
     }
     machine_caches(e, root, m);
     machine_threads(e, root, m);
+    machine_memory(e, root, m);
 }
 
 void machine_isa(const Machine *m, Buf *out)

@@ -1,6 +1,6 @@
-/* machine_files.c - what /proc and /sys say of this machine: caches, NUMA nodes, and how many
- * threads a process may sensibly use, which is the least of the online CPUs, its affinity mask
- * and its cgroup CPU quota. Twice the quota is far slower than the quota.
+/* machine_files.c - what /proc and /sys say of this machine: caches, NUMA nodes, memory, and how
+ * many threads a process may sensibly use, which is the least of the online CPUs, its affinity
+ * mask and its cgroup CPU quota. Twice the quota is far slower than the quota.
  *
  * Files may be absent, hidden by a container or malformed: each such counts as silent. */
 #include "base/base_int.h"
@@ -107,12 +107,13 @@ void machine_caches(Env *e, const char *root, Machine *m)
     }
 }
 
-/* ---- the quota ------------------------------------------------------------------ */
+/* ---- control groups: the quota, how often it bound, and the limit of memory ------- */
 
-static void keep_smaller(double *quota, double cpus)
+/* 0 is no limit. */
+static void keep_smaller(double *limit, double value)
 {
-    if (cpus > 0 && (*quota == 0 || cpus < *quota)) {
-        *quota = cpus;
+    if (value > 0 && (*limit == 0 || value < *limit)) {
+        *limit = value;
     }
 }
 
@@ -144,19 +145,53 @@ static void quota_v1(Env *e, const char *root, const char *group, double *quota)
     }
 }
 
-typedef void QuotaOf(Env *e, const char *root, const char *group, double *quota);
+/* Both versions have the same file for how often it bound. */
+static void throttled(Env *e, const char *root, const char *group, double *periods)
+{
+    static const char name[] = "nr_throttled ";
+    const char *stat = group_file(e, root, group, "cpu.stat");
+    const char *s = stat ? strstr(stat, name) : NULL;
+    int64_t n;
+    if (s && (s += strlen(name), read_number(&s, INT64_MAX, &n))) {
+        *periods += (double)n;
+    }
+}
+
+static void memory_limit(Env *e, const char *root, const char *group, const char *name, double *bytes)
+{
+    const char *s = group_file(e, root, group, name);
+    int64_t limit;
+    if (s && read_number(&s, INT64_MAX, &limit)) {
+        keep_smaller(bytes, (double)limit);
+    }
+}
+
+/* "max" where there is none. */
+static void memory_v2(Env *e, const char *root, const char *group, double *bytes)
+{
+    memory_limit(e, root, group, "memory.max", bytes);
+}
+
+/* More than any machine has where there is none. */
+static void memory_v1(Env *e, const char *root, const char *group, double *bytes)
+{
+    memory_limit(e, root, group, "memory.limit_in_bytes", bytes);
+}
+
+/* Adds what one group says. */
+typedef void GroupFn(Env *e, const char *root, const char *group, double *value);
 
 /* The group and all its parents up to the mount. Inside a container the path may be the host's
  * and lead nowhere: the walk still ends at the mount, where the container's own limit is. */
-static void walk(Env *e, const char *root, const char *mount, const char *path,
-                 QuotaOf *quota_of, double *quota)
+static void walk(Env *e, const char *root, const char *mount, const char *path, GroupFn *fn,
+                 double *value)
 {
     char *group = arena_printf(&e->kernel, "%s%s", mount, strstr(path, "/..") ? "" : path);
     char *top = group + strlen(mount);
     for (char *end = group + strlen(group); end >= top; end--) {
         if (*end == '/' || !*end) {
             *end = 0;
-            quota_of(e, root, group, quota);
+            fn(e, root, group, value);
         }
     }
 }
@@ -175,8 +210,14 @@ static bool listed(const char *list, const char *word)
     return false;
 }
 
+/* What both versions say of one controller. */
+typedef struct Controller {
+    const char *name;
+    GroupFn *v1, *v2;
+} Controller;
+
 /* One line of /proc/self/cgroup: "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1). */
-static void quota_of_line(Env *e, const char *root, char *line, double *quota)
+static void groups_of_line(Env *e, const char *root, char *line, const Controller *c, double *value)
 {
     static const char base[] = "/sys/fs/cgroup";
     char *controllers = strchr(line, ':');
@@ -186,27 +227,33 @@ static void quota_of_line(Env *e, const char *root, char *line, double *quota)
     }
     *controllers++ = *path++ = 0;
     if (!*controllers) {
-        walk(e, root, base, path, quota_v2, quota);
-        walk(e, root, "/sys/fs/cgroup/unified", path, quota_v2, quota);
-    } else if (listed(controllers, "cpu")) {
-        walk(e, root, "/sys/fs/cgroup/cpu", path, quota_v1, quota);
-        const char *mount = arena_printf(&e->kernel, "%s/%s", base, controllers);
-        walk(e, root, mount, path, quota_v1, quota);
+        walk(e, root, base, path, c->v2, value);
+        walk(e, root, "/sys/fs/cgroup/unified", path, c->v2, value);
+    } else if (listed(controllers, c->name)) {
+        const char *alone = arena_printf(&e->kernel, "%s/%s", base, c->name);
+        const char *shared = arena_printf(&e->kernel, "%s/%s", base, controllers);
+        walk(e, root, alone, path, c->v1, value);
+        walk(e, root, shared, path, c->v1, value);
     }
 }
 
-static double cpu_quota(Env *e, const char *root)
+static double of_groups(Env *e, const char *root, Controller c)
 {
-    double quota = 0;
+    double value = 0;
     const char *groups = machine_file(e, root, "/proc/self/cgroup");
     for (char *line = groups ? arena_str(&e->kernel, groups) : NULL, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next) {
             *next++ = 0;
         }
-        quota_of_line(e, root, line, &quota);
+        groups_of_line(e, root, line, &c, &value);
     }
-    return quota;
+    return value;
+}
+
+int64_t machine_throttled(Env *e, const char *root)
+{
+    return (int64_t)of_groups(e, root, (Controller){"cpu", throttled, throttled});
 }
 
 /* ---- threads -------------------------------------------------------------------- */
@@ -240,7 +287,7 @@ void machine_threads(Env *e, const char *root, Machine *m)
         m->n_online = (int)sysconf(_SC_NPROCESSORS_ONLN);
     }
     m->n_affinity = affinity_count(e);
-    m->cpu_quota = cpu_quota(e, root);
+    m->cpu_quota = of_groups(e, root, (Controller){"cpu", quota_v1, quota_v2});
     bound(m, m->n_online, "online");
     if (m->n_affinity > 0) {
         bound(m, m->n_affinity, "affinity");
@@ -252,4 +299,19 @@ void machine_threads(Env *e, const char *root, Machine *m)
     if (m->n_nodes == 0) {
         m->n_nodes = 1;
     }
+}
+
+/* ---- memory --------------------------------------------------------------------- */
+
+void machine_memory(Env *e, const char *root, Machine *m)
+{
+    static const char name[] = "MemTotal:";
+    const char *info = machine_file(e, root, "/proc/meminfo");
+    const char *s = info ? strstr(info, name) : NULL;
+    double bytes = of_groups(e, root, (Controller){"memory", memory_v1, memory_v2});
+    int64_t kib;
+    if (s && (s += strlen(name), read_number(&s, INT64_MAX / 1024, &kib))) {
+        keep_smaller(&bytes, (double)kib * 1024);
+    }
+    m->memory_bytes = (int64_t)bytes;
 }

@@ -35,7 +35,8 @@ const ScalarInfo scalar_info[N_SCALAR_OPS] = {
     X(SQRT, sqrtf(a))         \
     X(RECIPROCAL, 1.0f / a)   \
     X(SIN, sinf(a))           \
-    X(COS, cosf(a))
+    X(COS, cosf(a))           \
+    X(EXP_APPROX, exp_approx(a))
 
 #define FLOAT_COMPARES(X) \
     X(LE, a <= b)         \
@@ -81,6 +82,37 @@ static int64_t wrap(int64_t i, Dtype t)
 static _Noreturn void undefined_op(ScalarOp op, Dtype t)
 {
     bug("%s has no meaning for %s", scalar_info[op].name, dtype_name(t));
+}
+
+/* Cephes' polynomial with separate multiplies and adds, so that every machine and every number of
+ * lanes gives the same bits as the C that is emitted: x = n ln 2 + r, 2^n by its exponent bits. */
+static float exp_approx(float x)
+{
+    if (!(x <= 88.72283f)) {
+        return isnan(x) ? x : INFINITY;
+    }
+    if (x < -87.0f) {
+        return 0.0f;
+    }
+    float t = x * 1.44269504f + 12582912.0f; /* n in the low bits of t */
+    float n = t - 12582912.0f;
+    float r = x - n * 0.693359375f;
+    r = r - n * -2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r);
+    p = p + r;
+    p = p + 1.0f;
+    int32_t bits, power;
+    memcpy(&bits, &p, sizeof bits);
+    memcpy(&power, &t, sizeof power);
+    bits += (int32_t)((uint32_t)power << 23);
+    memcpy(&p, &bits, sizeof p);
+    return p;
 }
 
 static Value eval_float(ScalarOp op, float a, float b)

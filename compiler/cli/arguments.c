@@ -1,4 +1,5 @@
-/* arguments.c - a graph's inputs and weights: from files where they are given, else from a seed. */
+/* arguments.c - a graph's inputs and weights: from NumPy files where they are given, weights from the
+ * model's own folder, the rest from a seed. */
 #include <math.h>
 #include <string.h>
 
@@ -66,6 +67,48 @@ static void fill_weight(const Tensor *t, const char *name, uint64_t seed)
     fill_seeded(t, name, seed, scale, gain ? 1.0 : 0.0, 8);
 }
 
+/* A model folder's own weights; a config.json alone, or a folder without weights, has none. */
+static void load_weights(Env *e, const Source *s, Weights *w)
+{
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
+    struct stat st;
+    Machine machine;
+    bool has = false;
+    for (size_t i = 0; i < countof(names); i++) {
+        has = has || !os.stat(arena_printf(&e->kernel, "%s/%s", s->path, names[i]), &st);
+    }
+    if (has) {
+        Config c = config_read(e, s->path);
+        machine_read(e, "", &machine);
+        weights_load(e, w, &c, s->path, machine.n_threads, terminal_progress(), "reading weights");
+    }
+}
+
+static const Tensor *loaded_weight(const Weights *w, const char *name)
+{
+    for (int i = 0; i < w->n; i++) {
+        if (!strcmp(w->tensor[i].name, name)) {
+            return &w->tensor[i].t;
+        }
+    }
+    return NULL;
+}
+
+static Tensor weight_tensor(Env *e, const Node *n, const Sizes *z, uint64_t seed, const Given *given,
+                            const Weights *w)
+{
+    const Tensor *loaded = loaded_weight(w, n->attr.name);
+    if (given) {
+        return npy_read(e, &e->model, given->path);
+    }
+    if (loaded) {
+        return *loaded;
+    }
+    Tensor t = tensor_for(e, n, z);
+    fill_weight(&t, n->attr.name, seed);
+    return t;
+}
+
 static NamedTensor input_tensor(Env *e, const Graph *g, const Node *n, const Sizes *z, uint64_t seed,
                                 const Given *given)
 {
@@ -96,25 +139,21 @@ static void need_names(Env *e, const Graph *g, const Given *given, int n_given)
     }
 }
 
-void arguments_make(Env *e, const Source *s, const Graph *g, const Sizes *z, uint64_t seed, const Given *given,
-                    int n_given, Args *args)
+void arguments_make(Env *e, const Source *s, const Graph *g, const Sizes *z, uint64_t seed,
+                    const Given *given, int n_given, Weights *w, Args *args)
 {
     NamedTensor *input = arena_array(&e->model, NamedTensor, g->inputs.n);
     NamedTensor *weight = arena_array(&e->model, NamedTensor, g->weights.n);
-    (void)s;
     need_names(e, g, given, n_given);
+    load_weights(e, s, w);
     for (int i = 0; i < g->inputs.n; i++) {
         const Node *n = g->inputs.at[i];
         input[i] = input_tensor(e, g, n, z, seed, given_for(given, n_given, n->attr.name));
     }
     for (int i = 0; i < g->weights.n; i++) {
         const Node *n = g->weights.at[i];
-        const Given *from = given_for(given, n_given, n->attr.name);
         weight[i].name = n->attr.name;
-        weight[i].t = from ? npy_read(e, &e->model, from->path) : tensor_for(e, n, z);
-        if (!from) {
-            fill_weight(&weight[i].t, n->attr.name, seed);
-        }
+        weight[i].t = weight_tensor(e, n, z, seed, given_for(given, n_given, n->attr.name), w);
     }
     *args = (Args){input, g->inputs.n, weight, g->weights.n};
 }

@@ -47,6 +47,8 @@ static void check_threads(Check *c)
     line(c, "threads", "ok",
          arena_printf(&c->e->kernel, "%d, bound by %s (affinity %d, cgroup quota %s, online %d)", m->n_threads,
                       m->bound_by, m->n_affinity, quota, m->n_online), "");
+    line(c, "memory", m->memory_bytes ? "ok" : "unknown",
+         arena_printf(&c->e->kernel, "%.1f GiB", (double)m->memory_bytes / 0x1p30), "");
     bool numa = m->n_nodes > 1;
     line(c, "memory nodes", numa ? "note" : "ok", arena_printf(&c->e->kernel, "%d", m->n_nodes),
          numa ? "run under numactl to keep threads and weights on one node" : "");
@@ -86,7 +88,7 @@ static void kernel_probe(Env *e, void *arg)
     Tensor y;
     Compile compile = {.env = e};
     Program *p = compile_model(&compile, ncg_parse(e, text, sizeof text - 1, "probe"));
-    library_build(e, p, 1, &lib);
+    library_build(e, p, 1, NULL, &lib);
     Exec *exec = exec_new(e, compile.graph, p, lib.fn);
     bool ok = exec_run(exec, &args, &e->kernel, &y, &err);
     bool right = ok && ((float *)y.data)[0] == 3.0f && ((float *)y.data)[1] == -4.0f;
@@ -155,19 +157,12 @@ static void check_body(Env *e, void *arg)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const formats[] = {"text", "md", "csv", "json"};
     Format *format = state->input;
-    if (key == 'f') {
-        for (size_t i = 0; i < countof(formats); i++) {
-            if (!strcmp(arg, formats[i])) {
-                *format = (Format)i;
-                return 0;
-            }
-        }
-        argp_error(state, "--format cannot be '%s'", arg);
-        return 0;
+    if (key != 'f') {
+        return ARGP_ERR_UNKNOWN;
     }
-    return ARGP_ERR_UNKNOWN;
+    *format = option_format(state, arg);
+    return 0;
 }
 
 int cmd_check(int argc, char **argv)

@@ -23,11 +23,27 @@ int cmd_detokenize(int argc, char **argv);
 /* Runs body in an Env of its own; a failure is printed as one sentence. Returns 0, 1, or 130 after
  * Ctrl-C. */
 int cli_run(void (*body)(Env *e, void *arg), void *arg);
+/* Runs body, then release on every way out; a failure goes on afterwards. */
+void cli_finally(Env *e, void (*body)(Env *e, void *arg), void (*release)(void *arg), void *arg);
 void cli_flush(Buf *out); /* to stdout, at once; dies when it cannot be written */
 
-/* ---- source.c: the model argument and the options that say what is built from it ----------------- */
-typedef enum Format { FORMAT_TEXT, FORMAT_MD, FORMAT_CSV, FORMAT_JSON } Format;
+/* ---- terminal.c: standard input, progress, Ctrl-C ------------------------------------------------- */
+void read_stdin(Env *e, size_t max_bytes, char **text, size_t *len); /* to its end; E_IO, E_INPUT */
+LoadProgress *terminal_progress(void); /* its ctx: what is being done; NULL: stderr is no terminal */
+extern volatile int interrupted; /* Ctrl-C came: end what runs. A second one ends the program */
+void catch_interrupt(void);      /* from now on, and interrupted is 0 again */
 
+/* ---- options.c: values of options; name: without its dashes --------------------------------------- */
+typedef enum Format { FORMAT_TEXT, FORMAT_MD, FORMAT_CSV, FORMAT_JSON } Format;
+int64_t option_int(struct argp_state *state, const char *name, const char *text, int64_t least,
+                   int64_t most);
+double option_real(struct argp_state *state, const char *name, const char *text);
+uint64_t option_seed(struct argp_state *state, const char *text); /* all 64 bits; 0x... too */
+int option_choice(struct argp_state *state, const char *name, const char *text, int n,
+                  const char *const *choices); /* its index */
+Format option_format(struct argp_state *state, const char *text);
+
+/* ---- source.c: the model argument and the options that say what is built from it ----------------- */
 typedef struct Setting { /* a symbol's value: --seq 1, --past 17, --set NAME=N */
     const char *name;
     int64_t value;
@@ -73,10 +89,14 @@ typedef struct Given { /* --input NAME=FILE.npy */
     const char *name, *path;
 } Given;
 
-/* Fills args for g at sizes z. Weights come from the model folder's files where it has some, else from the
- * seed: N(0, 1) scaled so that activations stay finite. Inputs are N(0, 1); integers that index a table stay
- * in its range. */
-void arguments_make(Env *e, const Source *s, const Graph *g, const Sizes *z, uint64_t seed, const Given *given,
-                    int n_given, Args *args);
+/* Fills args for g at sizes z. Weights are the model folder's where it has some (loaded into w, which is
+ * the caller's to release and may be empty), else come from the seed: N(0, 1) scaled so that activations
+ * stay finite. Inputs are N(0, 1); integers that index a table stay in its range. */
+void arguments_make(Env *e, const Source *s, const Graph *g, const Sizes *z, uint64_t seed,
+                    const Given *given, int n_given, Weights *w, Args *args);
+
+/* ---- weights.c: `dump weights` ---------------------------------------------------------------------- */
+/* The tensors of a file, an index or a model folder; a folder with a config.json must fit it. */
+void dump_weights(Env *e, const char *path, Format format, Buf *out);
 
 #endif

@@ -2,11 +2,14 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "loop/schedule.h"
 
 typedef struct Dump {
     Env *e;
     const Source *source;
     const char *kernel; /* only this one: a number, a kind, or the beginning of a hash; NULL: all */
+    const char *schedule; /* steps for the kernels shown; NULL: none */
+    bool steps;         /* show them after every prefix of the steps */
     const Graph *g;     /* as built */
     Compile c;
     Program *p;
@@ -131,9 +134,52 @@ static void dump_texts(Dump *d, const char *field, void (*print)(Dump *d, const 
     buf_str(&d->out, json ? "\n]}\n" : "");
 }
 
-static void print_loops(Dump *d, const Kernel *k, Buf *out)
+/* The kernel after the first n steps. */
+static const Kernel *scheduled(Dump *d, const Kernel *k, int n)
+{
+    Schedule s;
+    Err err;
+    if (!d->schedule) {
+        return k;
+    }
+    if (!schedule_parse(d->schedule, &s, &err)) {
+        fail_err(d->e, &err);
+    }
+    const Kernel *out = kernel_schedule(d->e, &d->e->model, k, &s, n < 0 ? s.n : n, &err);
+    if (!out) {
+        fail_err(d->e, &err);
+    }
+    return out;
+}
+
+static int n_steps(Dump *d)
+{
+    Schedule s;
+    Err err;
+    return d->schedule && d->steps && schedule_parse(d->schedule, &s, &err) ? s.n : 0;
+}
+
+/* After every prefix of the steps, or only after all of them. */
+static void print_prefixes(Dump *d, const Kernel *k, Buf *out, void (*print)(Dump *d, const Kernel *k, Buf *out))
+{
+    int last = n_steps(d);
+    for (int n = d->steps ? 0 : -1; n <= (d->steps ? last : -1); n++) {
+        const Kernel *now = scheduled(d, k, n);
+        if (d->steps) {
+            buf_printf(out, "%s# %s\n", n ? "\n" : "", now->schedule ? now->schedule : "naive");
+        }
+        print(d, now, out);
+    }
+}
+
+static void print_nest(Dump *d, const Kernel *k, Buf *out)
 {
     nest_print(d->e, k, out);
+}
+
+static void print_loops(Dump *d, const Kernel *k, Buf *out)
+{
+    print_prefixes(d, k, out, print_nest);
 }
 
 static void print_key(Dump *d, const Kernel *k, Buf *out)
@@ -142,9 +188,14 @@ static void print_key(Dump *d, const Kernel *k, Buf *out)
     buf_str(out, k->text);
 }
 
-static void print_c(Dump *d, const Kernel *k, Buf *out)
+static void print_kernel_c(Dump *d, const Kernel *k, Buf *out)
 {
     compile_kernel(&d->c, k, out);
+}
+
+static void print_c(Dump *d, const Kernel *k, Buf *out)
+{
+    print_prefixes(d, k, out, print_kernel_c);
 }
 
 static void dump_loops(Dump *d)
@@ -176,7 +227,10 @@ static void dump_plan(Dump *d)
     Plan plan;
     table_init(&t, &d->e->kernel, "plan", countof(columns), columns);
     plan_init(&plan, d->p, &d->e->kernel);
-    plan_update(&plan, d->p, d->sizes.value);
+    if (!plan_update(&plan, d->p, d->sizes.value)) {
+        fail(d->e, E_INPUT, "%s: at these sizes the temporaries take more bytes than can be counted.",
+             d->source->path);
+    }
     for (int i = 0; i < d->p->buffer.n; i++) {
         const Buffer *b = &d->p->buffer.at[i];
         if (b->kind != BUF_TEMP) {
@@ -205,7 +259,7 @@ static long long value_at(Dump *d, Dim poly)
     Err err;
     int64_t v;
     if (!dim_eval(d->e, poly, &d->sizes, &v, &err)) {
-        fail_err(d->e, &err);
+        fail(d->e, err.code, "%s: %s", d->source->path, err.text);
     }
     return v;
 }
@@ -221,27 +275,42 @@ static void traffic_row(Dump *d, Table *t, const char *what, int calls, Dim read
     table_cell(t, "%s", dim_text(d->e, sum));
 }
 
-static void dump_traffic(Dump *d)
+static Sums sums_of_kind(Dump *d, const char *kind)
 {
-    static const char *const columns[] = {"kernels", "#calls", "#read", "#written", "#bytes", "polynomial"};
-    Table t;
-    Map seen;
-    Dim read, written;
-    table_init(&t, &d->e->kernel, "traffic", countof(columns), columns);
-    map_init(&seen, &d->e->kernel);
+    Sums all = {0, dim_int(0), dim_int(0)};
     for (int i = 0; i < d->p->kernel.n; i++) {
-        const char *kind = d->p->kernel.at[i]->kind;
-        Sums all = {0, dim_int(0), dim_int(0)};
-        for (int k = i; k < d->p->kernel.n && !map_get(&seen, hash_str(kind)); k++) {
-            Sums s = strcmp(d->p->kernel.at[k]->kind, kind) ? (Sums){0, dim_int(0), dim_int(0)} : sums_of(d, k);
+        if (!strcmp(d->p->kernel.at[i]->kind, kind)) {
+            Sums s = sums_of(d, i);
             all.calls += s.calls;
             all.read_bytes = dim_add(d->e, all.read_bytes, s.read_bytes);
             all.write_bytes = dim_add(d->e, all.write_bytes, s.write_bytes);
         }
-        if (all.calls) {
-            traffic_row(d, &t, kind, all.calls, all.read_bytes, all.write_bytes);
+    }
+    return all;
+}
+
+static bool first_of_its_kind(const Dump *d, int kernel)
+{
+    for (int i = 0; i < kernel; i++) {
+        if (!strcmp(d->p->kernel.at[i]->kind, d->p->kernel.at[kernel]->kind)) {
+            return false;
         }
-        map_put(&seen, hash_str(kind), d);
+    }
+    return true;
+}
+
+static void dump_traffic(Dump *d)
+{
+    static const char *const columns[] = {"kernels", "#calls", "#read", "#written", "#bytes", "polynomial"};
+    Table t;
+    Dim read, written;
+    table_init(&t, &d->e->kernel, "traffic", countof(columns), columns);
+    for (int i = 0; i < d->p->kernel.n; i++) {
+        const char *kind = d->p->kernel.at[i]->kind;
+        if (first_of_its_kind(d, i)) {
+            Sums s = sums_of_kind(d, kind);
+            traffic_row(d, &t, kind, s.calls, s.read_bytes, s.write_bytes);
+        }
     }
     program_bytes(d->e, d->p, &read, &written);
     traffic_row(d, &t, "all", d->p->call.n, read, written);
@@ -250,6 +319,13 @@ static void dump_traffic(Dump *d)
         Dim flops = program_flops(d->e, d->p);
         buf_printf(&d->out, "Float operations: %lld = %s\n", value_at(d, flops), dim_text(d->e, flops));
     }
+}
+
+/* ---- weights ---- */
+
+static void dump_tensors(Dump *d)
+{
+    dump_weights(d->e, d->source->path, d->source->format, &d->out);
 }
 
 /* ---- stages ---- */
@@ -279,42 +355,50 @@ static void dump_ops(Dump *d)
 
 /* ---- the command ---- */
 
+typedef enum Need { NEEDS_NOTHING, NEEDS_PATH, NEEDS_PROGRAM, NEEDS_SIZES } Need; /* and all before */
+
 typedef struct Row {
     const char *name;
     void (*dump)(Dump *d);
-    bool needs_model, needs_sizes;
+    Need need;
     const char *doc;
 } Row;
 
 static const Row rows[] = {
-    {"graph", dump_graph, true, false, "the nodes after the graph stages, one a line"},
-    {"ncg", dump_ncg, true, false, "the same as text that can be read back"},
-    {"stages", dump_stages, true, false, "what each stage left: nodes, calls, kernels"},
-    {"kernels", dump_kernels, true, false, "the distinct kernels: kind, calls, bytes moved"},
-    {"keys", dump_keys, true, false, "each kernel's canonical text, which is its key"},
-    {"loops", dump_loops, true, false, "each kernel's loop nest"},
-    {"c", dump_c, true, false, "each kernel's C"},
-    {"plan", dump_plan, true, true, "the arena: where each temporary lives, and when"},
-    {"traffic", dump_traffic, true, true, "bytes moved, exactly, as polynomials and at the given sizes"},
-    {"ops", dump_ops, false, false, "the primitives, as a markdown table"},
+    {"graph", dump_graph, NEEDS_PROGRAM, "the nodes after the graph stages, one a line"},
+    {"ncg", dump_ncg, NEEDS_PROGRAM, "the same as text that can be read back"},
+    {"stages", dump_stages, NEEDS_PROGRAM, "what each stage left: nodes, calls, kernels"},
+    {"kernels", dump_kernels, NEEDS_PROGRAM, "the distinct kernels: kind, calls, bytes moved"},
+    {"keys", dump_keys, NEEDS_PROGRAM, "each kernel's canonical text, which is its key"},
+    {"loops", dump_loops, NEEDS_PROGRAM, "each kernel's loop nest"},
+    {"c", dump_c, NEEDS_PROGRAM, "each kernel's C"},
+    {"plan", dump_plan, NEEDS_SIZES, "the arena: where each temporary lives, and when"},
+    {"traffic", dump_traffic, NEEDS_SIZES, "bytes moved, exactly, as polynomials and at the given sizes"},
+    {"weights", dump_tensors, NEEDS_PATH, "the tensors of a folder or file: type, shape, range; do they fit?"},
+    {"ops", dump_ops, NEEDS_NOTHING, "the operations and how they are written, as markdown"},
 };
 
 typedef struct Options {
     Source source;
     const char *kernel;
+    const char *schedule;
+    bool steps;
     const Row *row;
 } Options;
 
 static void dump_body(Env *e, void *arg)
 {
     const Options *o = arg;
-    Dump d = {.e = e, .source = &o->source, .kernel = o->kernel};
+    Machine machine;
+    Dump d = {.e = e, .source = &o->source, .kernel = o->kernel, .schedule = o->schedule, .steps = o->steps};
     buf_init(&d.out, &e->model);
-    if (o->row->needs_model) {
+    if (o->row->need >= NEEDS_PROGRAM) {
         d.g = source_graph(e, &o->source);
         d.p = source_compile(e, &o->source, d.g, &d.c);
+        machine_read(e, "", &machine);
+        d.c.target = target_of(&machine);
     }
-    if (o->row->needs_sizes) {
+    if (o->row->need >= NEEDS_SIZES) {
         source_sizes(e, &o->source, d.g, &d.sizes);
     }
     o->row->dump(&d);
@@ -322,6 +406,8 @@ static void dump_body(Env *e, void *arg)
 }
 
 static const struct argp_option options[] = {
+    {"schedule", 's', "STEPS", 0, "loops, c: with these schedule steps applied", 0},
+    {"steps", 'p', NULL, 0, "loops, c: after every prefix of the steps", 0},
     {"kernel", 'k', "K", 0, "only this kernel: its number, kind, or the beginning of its hash", 0},
     {0},
 };
@@ -342,6 +428,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->source; return 0;
     case 'k': o->kernel = arg; return 0;
+    case 's': o->schedule = arg; return 0;
+    case 'p': o->steps = true; return 0;
     case ARGP_KEY_ARG:
         if (!o->row && !(o->row = find_row(arg))) {
             argp_error(state, "there is no '%s' to dump", arg);
@@ -352,8 +440,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!o->row) {
             argp_error(state, "say what to dump");
-        } else if (o->row->needs_model && !o->source.path) {
-            argp_error(state, "say of which model: a folder, a config.json or a .ncg file");
+        } else if (o->row->need >= NEEDS_PATH && !o->source.path) {
+            argp_error(state, "say of which model: a folder, a config.json, a .ncg or a .safetensors file");
         }
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -366,9 +454,12 @@ static char *list_rows(int key, const char *text, void *input)
     if (key != ARGP_KEY_HELP_POST_DOC) {
         return (char *)text;
     }
-    char *all = NULL;
+    char *all = NULL; /* argp frees it */
     size_t len = 0;
     FILE *f = open_memstream(&all, &len);
+    if (!f) {
+        return NULL;
+    }
     fputs("WHAT is one of\n", f);
     for (size_t i = 0; i < countof(rows); i++) {
         fprintf(f, "  %-9s %s\n", rows[i].name, rows[i].doc);

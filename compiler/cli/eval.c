@@ -1,7 +1,6 @@
 /* eval.c - `nanocompile eval MODEL`: runs a graph by any of its three meanings (the graph interpreter,
  * the nest interpreter, compiled C) on seeded or given inputs, prints the outputs or compares them. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -28,6 +27,7 @@ typedef struct Eval {
     const Graph *g;      /* as built: its interpretation is the definition */
     Compile c;
     Program *p;
+    Weights weights;     /* of the model folder, or empty */
     Args args;
 } Eval;
 
@@ -53,6 +53,7 @@ static void run_program(Eval *v, KernelFn *fn, Tensor *out)
 {
     Err err;
     Exec *x = exec_new(v->e, v->c.graph, v->p, fn);
+    exec_watch(x, &interrupted);
     bool ok = exec_run(x, &v->args, &v->e->model, out, &err);
     exec_free(x);
     if (!ok) {
@@ -65,33 +66,30 @@ static void by_nests(Eval *v, Tensor *out)
     run_program(v, NULL, out);
 }
 
-/* The library is closed on every way out: what runs inside is caught and raised again. */
 typedef struct InLibrary {
     Eval *v;
-    KernelFn *fn;
+    Library lib;
     Tensor *out;
 } InLibrary;
 
 static void in_library(Env *e, void *arg)
 {
     InLibrary *x = arg;
-    (void)e;
-    run_program(x->v, x->fn, x->out);
+    Machine machine;
+    machine_read(e, "", &machine);
+    library_build(e, x->v->p, machine.n_threads, &interrupted, &x->lib);
+    run_program(x->v, x->lib.fn, x->out);
+}
+
+static void close_library(void *arg)
+{
+    library_release(&((InLibrary *)arg)->lib);
 }
 
 static void by_c(Eval *v, Tensor *out)
 {
-    Library lib;
-    Machine machine;
-    machine_read(v->e, "", &machine);
-    library_build(v->e, v->p, machine.n_threads, &lib);
-    InLibrary x = {v, lib.fn, out};
-    bool ok = env_try(v->e, in_library, &x);
-    Err err = v->e->err;
-    library_release(&lib);
-    if (!ok) {
-        fail_err(v->e, &err);
-    }
+    InLibrary x = {.v = v, .out = out};
+    cli_finally(v->e, in_library, close_library, &x);
 }
 
 typedef struct Way {
@@ -137,6 +135,16 @@ static void print_tensor(const char *name, const Tensor *t, bool all, Buf *out)
     buf_str(out, shown < count ? " ...\n" : "\n");
 }
 
+/* A name comes from the graph's text, and may only ever name a file of the folder. */
+static const char *output_path(Eval *v, const char *name)
+{
+    if (strchr(name, '/')) {
+        fail(v->e, E_INPUT, "%s: the output \"%.64s\" cannot name a file, since it has a '/'.",
+             v->o->source.path, name);
+    }
+    return arena_printf(&v->e->model, "%s/%s.npy", v->o->out_dir, name);
+}
+
 static void write_outputs(Eval *v, const Tensor *out)
 {
     Err err;
@@ -144,7 +152,7 @@ static void write_outputs(Eval *v, const Tensor *out)
         fail_err(v->e, &err);
     }
     for (int i = 0; i < v->g->outputs.n; i++) {
-        const char *path = arena_printf(&v->e->model, "%s/%s.npy", v->o->out_dir, v->g->outputs.at[i].name);
+        const char *path = output_path(v, v->g->outputs.at[i].name);
         if (!npy_write(path, out[i], &err)) {
             fail_err(v->e, &err);
         }
@@ -220,33 +228,72 @@ static void compare(Eval *v, Tensor **out)
 
 /* ---- the command ---- */
 
-static void eval_body(Env *e, void *arg)
+/* Refuses what would only end in a machine without memory: arguments, outputs and temporaries together. */
+static void need_memory(const Eval *v, const Sizes *z)
 {
-    const Options *o = arg;
-    Eval v = {.e = e, .o = o};
-    Sizes z;
+    Machine m;
+    Plan plan;
+    double bytes = 0;
+    plan_init(&plan, v->p, &v->e->kernel);
+    bool counted = plan_update(&plan, v->p, z->value);
+    for (int i = 0; i < v->p->buffer.n; i++) {
+        const Buffer *b = &v->p->buffer.at[i];
+        int copies = b->kind == BUF_TEMP || b->kind == BUF_CONST ? 0 : b->kind == BUF_OUTPUT ? v->o->n_ways : 1;
+        bytes += (double)dim_value(b->count, z->value) * dtype_bytes(b->dtype) * copies;
+    }
+    bytes += counted ? (double)plan.arena_bytes : HUGE_VAL;
+    machine_read(v->e, "", &m);
+    if (m.memory_bytes && bytes > (double)m.memory_bytes) {
+        fail(v->e, E_INPUT, "%s: at these sizes it takes %.3g bytes of memory, and this machine has %.3g.",
+             v->o->source.path, bytes, (double)m.memory_bytes);
+    }
+}
+
+static void show_outputs(Eval *v, const Tensor *out)
+{
     Buf text;
+    buf_init(&text, &v->e->model);
+    for (int i = 0; i < v->g->outputs.n; i++) {
+        print_tensor(v->g->outputs.at[i].name, &out[i], v->o->all, &text);
+    }
+    cli_flush(&text);
+}
+
+static void evaluate(Env *e, void *arg)
+{
+    Eval *v = arg;
+    const Options *o = v->o;
+    Sizes z;
     Tensor *out[MAX_WAYS];
-    buf_init(&text, &e->model);
-    v.g = source_graph(e, &o->source);
-    source_sizes(e, &o->source, v.g, &z);
-    v.p = source_compile(e, &o->source, v.g, &v.c);
-    arguments_make(e, &o->source, v.g, &z, o->seed, o->given, o->n_given, &v.args);
+    v->g = source_graph(e, &o->source);
+    source_sizes(e, &o->source, v->g, &z);
+    v->p = source_compile(e, &o->source, v->g, &v->c);
+    need_memory(v, &z);
+    arguments_make(e, &o->source, v->g, &z, o->seed, o->given, o->n_given, &v->weights, &v->args);
     for (int i = 0; i < o->n_ways; i++) {
-        out[i] = arena_array(&e->model, Tensor, v.g->outputs.n);
-        find_way(o->way[i])->run(&v, out[i]);
+        out[i] = arena_array(&e->model, Tensor, v->g->outputs.n);
+        find_way(o->way[i])->run(v, out[i]);
     }
     if (o->n_ways > 1) {
-        compare(&v, out);
+        compare(v, out);
     }
     if (o->out_dir) {
-        write_outputs(&v, out[0]);
+        write_outputs(v, out[0]);
     } else if (o->n_ways == 1) {
-        for (int i = 0; i < v.g->outputs.n; i++) {
-            print_tensor(v.g->outputs.at[i].name, &out[0][i], o->all, &text);
-        }
-        cli_flush(&text);
+        show_outputs(v, out[0]);
     }
+}
+
+static void close_weights(void *arg)
+{
+    weights_release(&((Eval *)arg)->weights);
+}
+
+static void eval_body(Env *e, void *arg)
+{
+    Eval v = {.e = e, .o = arg};
+    catch_interrupt();
+    cli_finally(e, evaluate, close_weights, &v);
 }
 
 enum { KEY_WITH_WAY = 512, KEY_COMPARE, KEY_SEED, KEY_INPUT, KEY_OUT, KEY_BLAS, KEY_ALL };
@@ -290,17 +337,11 @@ static void parse_input(struct argp_state *state, Options *o, char *arg)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     Options *o = state->input;
-    char *end;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->source; return 0;
     case KEY_WITH_WAY: parse_ways(state, o, arg); return 0;
     case KEY_COMPARE: parse_ways(state, o, arg); return 0;
-    case KEY_SEED:
-        o->seed = strtoull(arg, &end, 0);
-        if (*end || end == arg) {
-            argp_error(state, "--seed takes a number, not '%s'", arg);
-        }
-        return 0;
+    case KEY_SEED: o->seed = option_seed(state, arg); return 0;
     case KEY_INPUT: parse_input(state, o, arg); return 0;
     case KEY_OUT: o->out_dir = arg; return 0;
     case KEY_ALL: o->all = true; return 0;
@@ -321,7 +362,8 @@ int cmd_eval(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&source_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {options, parse, "MODEL",
-                                     "Runs a graph on seeded or given inputs; prints or compares the outputs.",
+                                     "Runs a graph on seeded or given inputs; prints or compares the outputs. "
+                                     "A model folder's own weights are used where it has them.",
                                      children, NULL, NULL};
     Options o = {.source = source_default(), .n_ways = 1, .way = {"c"}, .seed = 1};
     argp_parse(&argp, argc, argv, 0, NULL, &o);

@@ -33,7 +33,12 @@ static void usage(FILE *out)
     for (size_t i = 0; i < countof(commands); i++) {
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].doc);
     }
-    fprintf(out, "\n`nanocompile COMMAND --help` says more. Exit status: 0 success, 1 failure with one\n"
+    fprintf(out, "\nA chat model as Hugging Face serves it, for instance Qwen2.5-0.5B-Instruct, is a folder with\n"
+                 "config.json, generation_config.json, model.safetensors, tokenizer.json and\n"
+                 "tokenizer_config.json. To talk to it, or to ask it one thing:\n\n"
+                 "  nanocompile chat --model Qwen2.5-0.5B-Instruct\n"
+                 "  nanocompile run --model Qwen2.5-0.5B-Instruct --prompt \"What is 2+2?\"\n\n"
+                 "`nanocompile COMMAND --help` says more. Exit status: 0 success, 1 failure with one\n"
                  "sentence on stderr, 2 usage, 130 after Ctrl-C.\n");
 }
 
@@ -49,6 +54,16 @@ int cli_run(void (*body)(Env *e, void *arg), void *arg)
     }
     env_release(&e);
     return status;
+}
+
+void cli_finally(Env *e, void (*body)(Env *e, void *arg), void (*release)(void *arg), void *arg)
+{
+    bool ok = env_try(e, body, arg);
+    Err err = e->err;
+    release(arg);
+    if (!ok) {
+        fail_err(e, &err);
+    }
 }
 
 void cli_flush(Buf *out)

@@ -1,9 +1,10 @@
-/* model.h - what the commands that run a model share: opening it, its options, Ctrl-C. */
+/* model.h - what the commands that run a model share: opening it, its options, speaking. */
 #ifndef NC_CLI_MODEL_H
 #define NC_CLI_MODEL_H
 
 #include "cli/cli.h"
 
+/* ---- model.c: a model folder, opened cheap parts first ------------------------------------------ */
 typedef struct ModelOptions {
     const char *dir;      /* NULL: the model that comes with the program */
     EngineWay way;
@@ -15,47 +16,60 @@ typedef struct ModelOptions {
 extern const struct argp model_argp; /* as an argp child; its input is a ModelOptions */
 
 typedef struct Model {
+    const ModelOptions *o;
     const char *dir;
-    int n_threads;
     Config config;
-    Weights weights;
-    Tokenizer *tokenizer;
-    Engine *engine;
+    Tokenizer *tokenizer; /* NULL until model_tokenizer */
+    Weights weights;      /* empty until model_load */
+    Engine *engine;       /* NULL until model_load */
 } Model;
 
-/* Everything a step needs. Fails with one sentence, holding nothing. */
-void model_open(Env *e, Model *m, const ModelOptions *o);
-void model_close(Model *m);
-/* Opens, runs body with the Model in use, closes on every way out. Returns the exit status. */
-int with_model(const ModelOptions *o, void (*body)(Env *e, Model *m, void *arg), void *arg);
+/* Reads the folder's config, runs body, closes the model on every way out. */
+void model_use(Env *e, const ModelOptions *o, void (*body)(Env *e, Model *m, void *arg), void *arg);
+void model_tokenizer(Env *e, Model *m);
+/* Weights and compiled kernels, the dear part: to be called when all that can be refused has been.
+ * all: for logits of every row, else of the last. */
+void model_load(Env *e, Model *m, bool all);
 const char *model_dir(Env *e, const char *given); /* given, else the model that comes with the program */
 
-extern volatile int interrupted; /* Ctrl-C came: finish the current token. A second one ends the program */
-void catch_interrupt(void);
-
 /* ---- sampling.c: options for how tokens are chosen ------------------------------------------------- */
+#define X(field, type, off, allowed, words) + 1
+enum { N_SAMPLING = SAMPLING(X) };
+#undef X
+
 typedef struct SamplingOptions {
     Sampling value;
-    bool is_given[8];     /* by column of SAMPLING */
+    bool is_given[N_SAMPLING]; /* by column of SAMPLING */
     uint64_t seed;
     int max_tokens;
 } SamplingOptions;
 
 extern const struct argp sampling_argp; /* as an argp child; its input is a SamplingOptions */
 SamplingOptions sampling_options(void);
-/* What was asked for, on top of base. Fails with E_INPUT. */
-Sampling sampling_apply(Env *e, const SamplingOptions *o, Sampling base);
+bool sampling_given(const SamplingOptions *o); /* was any of them? */
+Sampling sampling_apply(const SamplingOptions *o, Sampling base); /* what was given, on top of base */
 
-/* ---- speak.c: one reply, streamed ------------------------------------------------------------------ */
+/* ---- speak.c: replies, streamed ------------------------------------------------------------------ */
+typedef struct Speaker {
+    Model *m;
+    Sampler sampler;
+    Stops stops;
+    uint64_t seed;
+    int max_tokens;
+    const char *says; /* how it samples, and where that comes from */
+} Speaker;
+
 typedef struct Reply {
     Generated made;
     uint64_t first_ns, all_ns; /* to the first token; to the last */
     int n_prompt;
 } Reply;
 
-/* Feeds ids, prints what the model says as it comes, appends its tokens to said (may be NULL). */
-void speak(Env *e, Model *m, Sampler *sampler, const Stops *stops, int max_tokens, const Ids *prompt, Ids *said,
-           Reply *r);
+/* Of a model that has a tokenizer. What o says on top of the folder's generation_config.json, where
+ * own is set, else on top of greedy. */
+void speaker_init(Env *e, Speaker *s, Model *m, const SamplingOptions *o, bool own);
+/* Feeds ids to a loaded model and prints what it says as it comes. */
+void speaker_reply(Env *e, Speaker *s, const Ids *ids, Reply *r);
 void reply_report(const Reply *r); /* tok/s and time to first token, to stderr */
 
 #endif

@@ -8,69 +8,83 @@
 typedef struct Options {
     ModelOptions model;
     SamplingOptions sampling;
-    const char *prompt;  /* "-": standard input */
-    const char *system;  /* NULL: the folder's default */
+    const char *prompt; /* "-": standard input */
+    const char *system; /* NULL: the folder's default */
     bool raw, parse_special;
 } Options;
 
-static void read_prompt(Env *e, const Options *o, const char **text, size_t *len)
+typedef struct Run {
+    const Options *o;
+    char *text; /* the prompt */
+    size_t len;
+} Run;
+
+static void encode_plain(Env *e, const Run *run, Model *m, Ids *ids)
 {
-    char *from_stdin;
-    Err err;
-    *text = o->prompt;
-    *len = strlen(o->prompt);
-    if (!strcmp(o->prompt, "-")) {
-        if (!os_read_file(&e->model, "/dev/stdin", MAX_PROMPT_BYTES, &from_stdin, len, &err)) {
-            fail_err(e, &err);
-        }
-        *text = from_stdin;
+    if (run->o->system) {
+        fail(e, E_INPUT, "%s: --system needs a chat template to go into.", m->dir);
+    }
+    tokenizer_encode(m->tokenizer, run->text, run->len, run->o->parse_special, ids);
+    if (!ids->n) {
+        fail(e, E_INPUT, "The prompt is empty: there is nothing to continue.");
     }
 }
 
-/* Through the folder's chat template where it has one, else as it stands. */
-static void encode_prompt(Env *e, const Options *o, Model *m, Ids *ids)
+/* Through the folder's chat template where it has one that we know, else as it stands. Returns what to
+ * say about that. */
+static const char *encode_prompt(Env *e, const Run *run, Model *m, Ids *ids)
 {
+    const Options *o = run->o;
     Chat chat;
     Err why;
-    const char *text;
-    size_t len;
-    read_prompt(e, o, &text, &len);
-    if (!o->raw && chat_open(e, m->dir, m->tokenizer, &chat, &why)) {
-        Message message[] = {{"system", o->system, o->system ? strlen(o->system) : 0}, {"user", text, len}};
-        bool own = o->system != NULL;
-        chat_encode(e, &chat, message + !own, 1 + own, true, o->parse_special, ids);
-        return;
+    if (o->raw) {
+        encode_plain(e, run, m, ids);
+        return "";
     }
-    if (o->system) {
-        fail(e, E_INPUT, "%s: there is no chat template for a system prompt to go into.", m->dir);
+    if (!chat_open(e, m->dir, m->tokenizer, &chat, &why)) {
+        encode_plain(e, run, m, ids);
+        return arena_printf(&e->model, "[plain text: %s]\n", why.text);
     }
-    tokenizer_encode(m->tokenizer, text, len, o->parse_special, ids);
-    if (m->config.bos >= 0 && !ids->n) {
-        *vec_push(ids->arena, ids) = (int32_t)m->config.bos;
-    }
+    Message message[] = {{"system", o->system, o->system ? strlen(o->system) : 0},
+                         {"user", run->text, run->len}};
+    bool own = o->system != NULL;
+    chat_encode(e, &chat, message + !own, 1 + own, true, o->parse_special, ids);
+    return arena_printf(&e->model, "[%s template, system prompt: %s]\n", chat.template_name,
+                        own ? o->system : chat.default_system);
 }
 
-static void run_body(Env *e, Model *m, void *arg)
+static void run_model(Env *e, Model *m, void *arg)
 {
-    const Options *o = arg;
+    const Run *run = arg;
     Ids ids = {.arena = &e->model};
-    Sampler sampler;
+    Speaker speaker;
     Reply r;
-    Sampling sampling = sampling_apply(e, &o->sampling, sampling_greedy());
-    Generation generation = generation_read(e, m->dir);
-    Stops stops = stops_read(e, m->dir, &m->config, &generation, m->tokenizer);
-    Buf says;
-    buf_init(&says, &e->model);
-    sampling_print(&sampling, &says);
-    sampler_init(&sampler, e, &sampling, (int)m->config.vocab_size, o->sampling.seed);
-    encode_prompt(e, o, m, &ids);
-    sampler_see(&sampler, ids.at, ids.n);
-    fprintf(stderr, "[%s, seed %llu]\n", says.at, (unsigned long long)o->sampling.seed);
-    speak(e, m, &sampler, &stops, o->sampling.max_tokens, &ids, NULL, &r);
+    model_tokenizer(e, m);
+    speaker_init(e, &speaker, m, &run->o->sampling, false);
+    const char *says = encode_prompt(e, run, m, &ids);
+    int64_t positions = m->config.max_positions;
+    if (positions && ids.n > positions) {
+        fail(e, E_INPUT, "The prompt has %d tokens, more than the model's %lld positions.", ids.n,
+             (long long)positions);
+    }
+    model_load(e, m, false);
+    fprintf(stderr, "%s[%s; seed %llu]\n", says, speaker.says, (unsigned long long)speaker.seed);
+    speaker_reply(e, &speaker, &ids, &r);
     reply_report(&r);
     if (r.made.end == END_INTERRUPTED) {
         fail(e, E_INTERRUPT, "Stopped.");
     }
+}
+
+static void run_body(Env *e, void *arg)
+{
+    const Options *o = arg;
+    Run run = {.o = o, .text = (char *)o->prompt, .len = strlen(o->prompt)};
+    catch_interrupt();
+    if (!strcmp(o->prompt, "-")) {
+        read_stdin(e, MAX_PROMPT_BYTES, &run.text, &run.len);
+    }
+    model_use(e, &o->model, run_model, &run);
 }
 
 enum { KEY_RAW = 800, KEY_SPECIAL, KEY_SYSTEM };
@@ -101,18 +115,29 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_END:
         if (!o->prompt) {
             argp_error(state, "say what to continue: --prompt TEXT");
+        } else if (o->raw && o->system) {
+            argp_error(state, "--system needs the chat template that --raw leaves out");
         }
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
+static const char doc[] =
+    "Answers a prompt, or continues it where the model has no chat template. Greedy unless asked "
+    "otherwise.\v"
+    "A model folder is what Hugging Face serves: config.json, model.safetensors (or shards and their "
+    "index), tokenizer.json and, for chat, tokenizer_config.json. The first run compiles the model's "
+    "kernels, which takes some seconds; later ones find them in the cache.\n\n"
+    "  nanocompile run --model Qwen2.5-0.5B-Instruct --prompt \"What is 2+2?\"\n"
+    "  nanocompile run --raw --prompt \"Once upon a time\" --temperature 0.8 --seed 7";
+
 int cmd_run(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&model_argp, 0, NULL, 0}, {&sampling_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options, parse, "[PROMPT]", "Continues or answers a prompt.", children, NULL, NULL};
+    static const struct argp_child children[] = {
+        {&model_argp, 0, NULL, 0}, {&sampling_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {options, parse, "[PROMPT]", doc, children, NULL, NULL};
     Options o = {.sampling = sampling_options()};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
-    catch_interrupt();
-    return with_model(&o.model, run_body, &o);
+    return cli_run(run_body, &o);
 }

@@ -1,5 +1,5 @@
 /* sampling.c - the options that say how tokens are chosen, expanded from the SAMPLING list. */
-#include <stdlib.h>
+#include <math.h>
 
 #include "cli/model.h"
 
@@ -20,23 +20,20 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static double parse_number(struct argp_state *state, const char *text)
+/* In the range that the list allows; a whole number where the field is one. */
+static void set_column(struct argp_state *state, SamplingOptions *o, int column, const char *text)
 {
-    char *end;
-    double v = strtod(text, &end);
-    if (*end || end == text) {
-        argp_error(state, "'%s' is not a number", text);
-    }
-    return v;
-}
-
-static void set_column(SamplingOptions *o, int column, double v)
-{
+    const char *name = options[column].name;
+    double x = option_real(state, name, text);
     int i = 0;
-#define X(field, type, off, least, most)                                               \
-    if (column == i++) {                                                               \
-        o->value.field = (type)v;                                                      \
-        o->is_given[i - 1] = true;                                                     \
+#define X(field, type, off, allowed, words)                                                   \
+    if (column == i++) {                                                                      \
+        if (!(allowed) || (double)(type)x != x) {                                             \
+            argp_error(state, "--%s takes a%s number: %s, not '%s'", name,                    \
+                       _Generic((type)0, double: "", default: " whole"), words, text);        \
+        }                                                                                     \
+        o->value.field = (type)x;                                                             \
+        o->is_given[column] = true;                                                           \
     }
     SAMPLING(X)
 #undef X
@@ -45,21 +42,12 @@ static void set_column(SamplingOptions *o, int column, double v)
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     SamplingOptions *o = state->input;
-    double v;
     switch (key) {
-    case KEY_SEED:
-        o->seed = (uint64_t)parse_number(state, arg);
-        return 0;
-    case KEY_MAX:
-        v = parse_number(state, arg);
-        if (!(v >= 1 && v <= INT32_MAX)) {
-            argp_error(state, "--max-tokens takes a number from 1 up, not '%s'", arg);
-        }
-        o->max_tokens = (int)v;
-        return 0;
+    case KEY_SEED: o->seed = option_seed(state, arg); return 0;
+    case KEY_MAX: o->max_tokens = (int)option_int(state, "max-tokens", arg, 1, INT32_MAX); return 0;
     default:
-        if (key >= KEY_FIRST && key < KEY_FIRST + 5) {
-            set_column(o, key - KEY_FIRST, parse_number(state, arg));
+        if (key >= KEY_FIRST && key < KEY_FIRST + N_SAMPLING) {
+            set_column(state, o, key - KEY_FIRST, arg);
             return 0;
         }
         return ARGP_ERR_UNKNOWN;
@@ -73,12 +61,21 @@ SamplingOptions sampling_options(void)
     return (SamplingOptions){.seed = 1, .max_tokens = 256};
 }
 
-Sampling sampling_apply(Env *e, const SamplingOptions *o, Sampling base)
+bool sampling_given(const SamplingOptions *o)
+{
+    for (int i = 0; i < N_SAMPLING; i++) {
+        if (o->is_given[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+Sampling sampling_apply(const SamplingOptions *o, Sampling base)
 {
     int i = 0;
-#define X(field, type, off, least, most) base.field = o->is_given[i++] ? o->value.field : base.field;
+#define X(field, type, off, allowed, words) base.field = o->is_given[i++] ? o->value.field : base.field;
     SAMPLING(X)
 #undef X
-    sampling_check(e, &base);
     return base;
 }

@@ -1,18 +1,28 @@
-/* source.c - the model argument: a folder, a config.json or a .ncg file, and the options that say what
- * is built from it. Shared by every command that compiles. */
-#include <stdlib.h>
+/* source.c - the model argument: a folder, a config.json or a .ncg file, and the options that say
+ * what is built from it. Shared by every command that compiles. */
 #include <string.h>
 
 #include "cli/cli.h"
 
 #define MAX_NCG_BYTES (64u << 20)
 
-enum { KEY_LAYERS = 256, KEY_LOGITS, KEY_WITHOUT, KEY_WITH, KEY_SEQ, KEY_PAST, KEY_SET, KEY_FORMAT, KEY_TIME };
+enum {
+    KEY_LAYERS = 256,
+    KEY_LOGITS,
+    KEY_WITHOUT,
+    KEY_WITH,
+    KEY_SEQ,
+    KEY_PAST,
+    KEY_SET,
+    KEY_FORMAT,
+    KEY_TIME
+};
 
 static const struct argp_option options[] = {
     {"layers", KEY_LAYERS, "N", 0, "build only the first N blocks of the model", 1},
     {"logits", KEY_LOGITS, "last|all", 0, "rows of logits (default: last)", 1},
-    {"without", KEY_WITHOUT, "STAGE,...", 0, "leave stages out: cse, fold, fuse. Without fuse, cse and fold are left out too", 1},
+    {"without", KEY_WITHOUT, "STAGE,...", 0,
+     "leave stages out: cse, fold, fuse. Without fuse, cse and fold are left out too", 1},
     {"with", KEY_WITH, "STAGE,...", 0, "keep cse or fold although fuse is left out", 1},
     {"seq", KEY_SEQ, "N", 0, "value of the symbol seq (default: 1)", 2},
     {"past", KEY_PAST, "N", 0, "value of the symbol past (default: 0)", 2},
@@ -39,7 +49,8 @@ static unsigned parse_stages(struct argp_state *state, const char *list)
             found = same ? i : found;
         }
         if (found < 0) {
-            argp_error(state, "there is no stage '%.*s': cse, fold and fuse can be left out", (int)len, list);
+            argp_error(state, "there is no stage '%.*s': cse, fold and fuse can be left out", (int)len,
+                       list);
             return bits;
         }
         bits |= 1u << found;
@@ -48,23 +59,18 @@ static unsigned parse_stages(struct argp_state *state, const char *list)
     return bits;
 }
 
-static int64_t parse_size(struct argp_state *state, const char *name, const char *text)
+static int64_t size_value(struct argp_state *state, const char *name, const char *text)
 {
-    char *end;
-    long long v = strtoll(text, &end, 10);
-    if (*end || end == text || v < 0 || v > INT32_MAX) {
-        argp_error(state, "%s takes a whole number from 0 to %d, not '%s'", name, INT32_MAX, text);
-    }
-    return v;
+    return option_int(state, name, text, 0, INT32_MAX);
 }
 
-static void set_symbol(struct argp_state *state, Source *s, const char *name, const char *value)
+static void set_symbol(struct argp_state *state, Source *s, const char *name, int64_t value)
 {
     if (s->n_settings == (int)countof(s->setting)) {
         argp_error(state, "at most %zu symbols can be set", countof(s->setting));
         return;
     }
-    s->setting[s->n_settings++] = (Setting){name, parse_size(state, name, value)};
+    s->setting[s->n_settings++] = (Setting){name, value};
 }
 
 static void set_named(struct argp_state *state, Source *s, char *text)
@@ -75,35 +81,22 @@ static void set_named(struct argp_state *state, Source *s, char *text)
         return;
     }
     *equals = '\0';
-    set_symbol(state, s, text, equals + 1);
-}
-
-static int parse_choice(struct argp_state *state, const char *what, const char *text, int n,
-                        const char *const *choices)
-{
-    for (int i = 0; i < n; i++) {
-        if (!strcmp(text, choices[i])) {
-            return i;
-        }
-    }
-    argp_error(state, "%s cannot be '%s'", what, text);
-    return 0;
+    set_symbol(state, s, text, size_value(state, "set", equals + 1));
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const formats[] = {"text", "md", "csv", "json"};
     static const char *const rows[] = {"all", "last"};
     Source *s = state->input;
     switch (key) {
-    case KEY_LAYERS: s->n_layers = (int)parse_size(state, "--layers", arg); return 0;
-    case KEY_LOGITS: s->last_only = parse_choice(state, "--logits", arg, 2, rows); return 0;
+    case KEY_LAYERS: s->n_layers = (int)option_int(state, "layers", arg, 1, INT32_MAX); return 0;
+    case KEY_LOGITS: s->last_only = option_choice(state, "logits", arg, 2, rows); return 0;
     case KEY_WITHOUT: s->without |= parse_stages(state, arg); return 0;
     case KEY_WITH: s->with |= parse_stages(state, arg); return 0;
-    case KEY_SEQ: set_symbol(state, s, "seq", arg); return 0;
-    case KEY_PAST: set_symbol(state, s, "past", arg); return 0;
+    case KEY_SEQ: set_symbol(state, s, "seq", size_value(state, "seq", arg)); return 0;
+    case KEY_PAST: set_symbol(state, s, "past", size_value(state, "past", arg)); return 0;
     case KEY_SET: set_named(state, s, arg); return 0;
-    case KEY_FORMAT: s->format = (Format)parse_choice(state, "--format", arg, 4, formats); return 0;
+    case KEY_FORMAT: s->format = option_format(state, arg); return 0;
     case KEY_TIME: s->time = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -141,6 +134,10 @@ Graph *source_graph(Env *e, const Source *s)
         char *text;
         size_t len;
         Err err;
+        if (s->n_layers >= 0) {
+            fail(e, E_INPUT, "%s: --layers is for models; a graph in text form is built as it stands.",
+                 s->path);
+        }
         if (!os_read_file(&e->model, s->path, MAX_NCG_BYTES, &text, &len, &err)) {
             fail_err(e, &err);
         }
@@ -148,8 +145,8 @@ Graph *source_graph(Env *e, const Source *s)
     }
     Config c = config_read(e, s->path);
     if (s->n_layers > c.n_layers) {
-        fail(e, E_INPUT, "%s: --layers %d asks for more blocks than the model's %lld.", s->path, s->n_layers,
-             (long long)c.n_layers);
+        fail(e, E_INPUT, "%s: --layers %d asks for more blocks than the model's %lld.", s->path,
+             s->n_layers, (long long)c.n_layers);
     }
     return qwen2_build(e, &c, s->n_layers, s->last_only);
 }
@@ -197,6 +194,6 @@ void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z)
     }
     Err err;
     if (!graph_check_sizes(g, z, &err)) {
-        fail_err(e, &err);
+        fail(e, err.code, "%s: %s", s->path, err.text);
     }
 }

@@ -1,13 +1,53 @@
-/* speak.c - one reply of the model: fed, sampled, decoded and printed as it comes. */
+/* speak.c - replies of the model: fed, sampled, decoded and printed as they come. What is said goes to
+ * standard output, in whole characters; all about it goes to standard error. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "cli/model.h"
+
+void speaker_init(Env *e, Speaker *s, Model *m, const SamplingOptions *o, bool own)
+{
+    Generation generation = generation_read(e, m->dir);
+    bool taken = own && generation.found, given = sampling_given(o);
+    Sampling sampling = sampling_apply(o, own ? generation.sampling : sampling_greedy());
+    Buf says;
+    buf_init(&says, &e->model);
+    sampling_print(&sampling, &says);
+    buf_str(&says, taken && given ? " (generation_config.json and options)"
+                   : taken        ? " (generation_config.json)"
+                                  : "");
+    *s = (Speaker){.m = m, .seed = o->seed, .max_tokens = o->max_tokens, .says = says.at};
+    s->stops = stops_read(e, m->dir, &m->config, &generation, m->tokenizer);
+    sampler_init(&s->sampler, e, &sampling, (int)m->config.vocab_size, o->seed);
+}
+
+/* ---- one reply ---- */
 
 typedef struct Speech {
     Decoder decoder;
     Buf text;
-    Ids *said;
     Reply *r;
     uint64_t start_ns;
+    bool waiting; /* the terminal shows that the prompt is being read */
 } Speech;
+
+/* Reading a prompt can take long: a terminal shows that, until there is something better. */
+static void wait_begin(Speech *s)
+{
+    s->waiting = isatty(2);
+    if (s->waiting) {
+        fprintf(stderr, "[reading %d tokens ...]", s->r->n_prompt);
+    }
+}
+
+static void wait_end(Speech *s)
+{
+    if (s->waiting) {
+        fputs("\r\033[K", stderr);
+    }
+    s->waiting = false;
+}
 
 static void print_now(Speech *s)
 {
@@ -22,41 +62,46 @@ static bool heard(void *ctx, int32_t id)
     uint64_t now_ns = os_now_ns() - s->start_ns;
     s->r->first_ns = s->r->first_ns ? s->r->first_ns : now_ns;
     s->r->all_ns = now_ns;
-    if (s->said) {
-        *vec_push(s->said->arena, s->said) = id;
-    }
+    wait_end(s);
     decoder_add(&s->decoder, id, &s->text);
     print_now(s);
     return !ferror(stdout);
 }
 
-void speak(Env *e, Model *m, Sampler *sampler, const Stops *stops, int max_tokens, const Ids *prompt, Ids *said,
-           Reply *r)
+void speaker_reply(Env *e, Speaker *s, const Ids *ids, Reply *r)
 {
     Err err;
-    Speech s = {.decoder = decoder_start(m->tokenizer, true), .said = said, .r = r};
-    Generate g = {sampler, stops, max_tokens, &interrupted, heard, &s};
-    *r = (Reply){.n_prompt = prompt->n};
-    buf_init(&s.text, &e->model);
-    if (!engine_prepare(m->engine, false, &err)) {
-        fail_err(e, &err);
-    }
-    s.start_ns = os_now_ns();
-    bool ok = generate(&g, engine_stepper(m->engine), prompt->at, prompt->n, &r->made, &err);
-    decoder_end(&s.decoder, &s.text);
-    buf_char(&s.text, '\n');
-    print_now(&s);
+    Speech speech = {.decoder = decoder_start(s->m->tokenizer, true), .r = r};
+    Generate g = {&s->sampler, &s->stops, s->max_tokens, &interrupted, heard, &speech};
+    *r = (Reply){.n_prompt = ids->n};
+    buf_init(&speech.text, &e->model);
+    sampler_see(&s->sampler, ids->at, ids->n);
+    wait_begin(&speech);
+    speech.start_ns = os_now_ns();
+    bool ok = generate(&g, engine_stepper(s->m->engine), ids->at, ids->n, &r->made, &err);
+    wait_end(&speech);
+    decoder_end(&speech.decoder, &speech.text);
+    buf_str(&speech.text, r->made.last >= 0 ? "\n" : "");
+    print_now(&speech);
     if (!ok) {
         fail_err(e, &err);
+    }
+    if (ferror(stdout)) {
+        fail(e, E_IO, "Standard output cannot be written: %s.", strerror(errno));
     }
 }
 
 void reply_report(const Reply *r)
 {
-    static const char *const ends[] = {[END_LENGTH] = "token limit reached", [END_STOP] = "stop token",
-                                       [END_CONTEXT] = "context full", [END_INTERRUPTED] = "interrupted"};
+    static const char *const ends[] = {[END_LENGTH] = "token limit reached",
+                                       [END_STOP] = "stop token",
+                                       [END_CONTEXT] = "context full",
+                                       [END_INTERRUPTED] = "interrupted"};
     double after_ms = (double)(r->all_ns - r->first_ns) / 1e6;
-    fprintf(stderr, "[%d prompt tokens, first token after %.1f ms", r->n_prompt, (double)r->first_ns / 1e6);
+    fprintf(stderr, "[%d prompt tokens", r->n_prompt);
+    if (r->made.n > 0) {
+        fprintf(stderr, ", first token after %.1f ms", (double)r->first_ns / 1e6);
+    }
     if (r->made.n > 1) {
         fprintf(stderr, "; %d tokens, %.2f tok/s", r->made.n, (r->made.n - 1) * 1e3 / after_ms);
     }

@@ -1,7 +1,4 @@
 /* synth.c - `nanocompile synth CONFIG DIR`: a model folder with seeded random weights. */
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "cli/cli.h"
 
 typedef struct Options {
@@ -9,34 +6,22 @@ typedef struct Options {
     uint64_t seed;
 } Options;
 
-static void show_progress(void *ctx, int64_t done_bytes, int64_t total_bytes)
-{
-    (void)ctx;
-    fprintf(stderr, "\rwriting weights: %3d%%%s", (int)(done_bytes * 100 / (total_bytes ? total_bytes : 1)),
-            done_bytes == total_bytes ? "\n" : "");
-}
-
 static void synth_body(Env *e, void *arg)
 {
     const Options *o = arg;
     Machine m;
     machine_read(e, "", &m);
-    synth_write(e, o->config, o->dir, o->seed, m.n_threads, isatty(2) ? show_progress : NULL, NULL);
+    synth_write(e, o->config, o->dir, o->seed, m.n_threads, terminal_progress(), "writing weights");
     Config c = config_read(e, o->dir);
-    printf("%s: %lld parameters, seed %llu\n", o->dir, (long long)config_parameters(&c), (unsigned long long)o->seed);
+    printf("%s: %lld parameters, seed %llu\n", o->dir, (long long)config_parameters(&c),
+           (unsigned long long)o->seed);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     Options *o = state->input;
-    char *end;
     switch (key) {
-    case 's':
-        o->seed = strtoull(arg, &end, 0);
-        if (*end || end == arg) {
-            argp_error(state, "--seed takes a number, not '%s'", arg);
-        }
-        return 0;
+    case 's': o->seed = option_seed(state, arg); return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 1) {
             return ARGP_ERR_UNKNOWN;
@@ -52,13 +37,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+static const char doc[] =
+    "Writes a model folder of this config with seeded random BF16 weights, for machines without the real "
+    "ones. CONFIG is a model folder or a config.json; tokenizer files beside it are copied.";
+
 int cmd_synth(int argc, char **argv)
 {
-    static const struct argp_option options[] = {{"seed", 's', "N", 0, "of the weights (default: 1)", 0}, {0}};
-    static const struct argp argp = {options, parse, "CONFIG DIR",
-                                     "Writes a model folder of this config with seeded random BF16 weights, for machines "
-                                     "without the real ones. CONFIG is a model folder or a config.json.",
-                                     NULL, NULL, NULL};
+    static const struct argp_option options[] = {
+        {"seed", 's', "N", 0, "of the weights (default: 1)", 0}, {0}};
+    static const struct argp argp = {options, parse, "CONFIG DIR", doc, NULL, NULL, NULL};
     Options o = {.seed = 1};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(synth_body, &o);

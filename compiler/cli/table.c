@@ -14,12 +14,15 @@ void table_init(Table *t, Arena *a, const char *name, int n_columns, const char 
 
 void table_cell(Table *t, const char *fmt, ...)
 {
-    char text[4096];
-    va_list ap;
+    va_list ap, again;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    va_copy(again, ap);
+    int len = vsnprintf(NULL, 0, fmt, ap);
+    char *text = arena_alloc(t->arena, (size_t)len + 1);
+    vsnprintf(text, (size_t)len + 1, fmt, again);
+    va_end(again);
     va_end(ap);
-    *vec_push(t->arena, &t->cell) = arena_str(t->arena, text);
+    *vec_push(t->arena, &t->cell) = text;
 }
 
 static bool is_number(const Table *t, int column)

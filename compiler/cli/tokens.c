@@ -1,5 +1,5 @@
-/* tokens.c - `nanocompile tokenize` and `nanocompile detokenize`: text to ids and back, singly or a line of
- * JSON each, so that corpora can be checked in bulk. */
+/* tokens.c - `nanocompile tokenize` and `nanocompile detokenize`: text to ids and back, singly or a
+ * line of JSON each, so that corpora can be checked in bulk. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,17 +73,17 @@ static void detokenize_text(Tokens *k, const char *text, size_t len)
 
 /* ---- a line of JSON each ---- */
 
-static void tokenize_json(Tokens *k, const json_t *value, int line)
+static void tokenize_json(Tokens *k, const json_t *value)
 {
     Ids ids = {.arena = &k->e->kernel};
     if (!json_is_string(value)) {
-        fail(k->e, E_SYNTAX, "Line %d is not a JSON string.", line);
+        fail(k->e, E_INPUT, "this is not a JSON string.");
     }
     tokenizer_encode(k->t, json_string_value(value), json_string_length(value), k->o->parse_special, &ids);
     print_ids(k, &ids, "[", ", ", "]\n");
 }
 
-static void detokenize_json(Tokens *k, const json_t *value, int line)
+static void detokenize_json(Tokens *k, const json_t *value)
 {
     Ids ids = {.arena = &k->e->kernel};
     Buf text;
@@ -91,12 +91,12 @@ static void detokenize_json(Tokens *k, const json_t *value, int line)
     for (size_t i = 0; i < json_array_size(value); i++) {
         json_int_t id = json_integer_value(json_array_get(value, i));
         if (!json_is_integer(json_array_get(value, i)) || id < 0 || id > INT32_MAX) {
-            fail(k->e, E_SYNTAX, "Line %d holds something that is no token id.", line);
+            fail(k->e, E_INPUT, "element %zu is no token id.", i);
         }
         *vec_push(ids.arena, &ids) = (int32_t)id;
     }
     if (!json_is_array(value)) {
-        fail(k->e, E_SYNTAX, "Line %d is not a JSON array of token ids.", line);
+        fail(k->e, E_INPUT, "this is not a JSON array of token ids.");
     }
     tokenizer_decode(k->t, ids.at, ids.n, k->o->skip_special, &text);
     buf_json(&k->out, text.at, text.len);
@@ -106,17 +106,16 @@ static void detokenize_json(Tokens *k, const json_t *value, int line)
 typedef struct Line {
     Tokens *k;
     const json_t *value;
-    int number;
 } Line;
 
 static void one_line(Env *e, void *arg)
 {
     Line *l = arg;
     (void)e;
-    (l->k->o->back ? detokenize_json : tokenize_json)(l->k, l->value, l->number);
+    (l->k->o->back ? detokenize_json : tokenize_json)(l->k, l->value);
 }
 
-/* The JSON value is let go of on every way out. */
+/* The JSON value is let go of on every way out, and the lines before one that fails are printed. */
 static void each_line(Tokens *k, const char *text, size_t len)
 {
     const char *end = text + len;
@@ -125,15 +124,13 @@ static void each_line(Tokens *k, const char *text, size_t len)
         size_t n = (size_t)((stop ? stop : end) - text);
         json_error_t at;
         json_t *value = json_loadb(text, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &at);
-        Line l = {k, value, number};
-        if (!value) {
-            fail(k->e, E_SYNTAX, "Line %d is not JSON: %s.", number, at.text);
-        }
-        bool ok = env_try(k->e, one_line, &l);
+        Line l = {k, value};
+        bool ok = value && env_try(k->e, one_line, &l);
         json_decref(value);
         if (!ok) {
-            Err err = k->e->err;
-            fail_err(k->e, &err);
+            cli_flush(&k->out);
+            fail(k->e, E_INPUT, value ? "Line %d: %s" : "Line %d is not JSON: %s.", number,
+                 value ? k->e->err.text : at.text);
         }
         env_reset_kernel(k->e);
         flush_some(k);
@@ -155,39 +152,37 @@ static void with_text(Tokens *k, const char *text, size_t len)
 static void read_and_do(Env *e, void *arg)
 {
     Tokens *k = arg;
+    const Options *o = k->o;
     Buf joined;
     char *text;
     size_t len;
-    Err err;
-    k->t = tokenizer_load(e, model_dir(e, k->o->tokenizer), 0);
+    k->t = tokenizer_load(e, model_dir(e, o->tokenizer), 0); /* no model: an id without token is nothing */
     env_reset_kernel(e);
     buf_init(&k->out, &e->model);
     buf_init(&joined, &e->model);
-    for (int i = 0; i < k->o->n_words; i++) {
-        buf_printf(&joined, "%s%s", i ? " " : "", k->o->words[i]);
+    for (int i = 0; i < o->n_words; i++) {
+        buf_printf(&joined, "%s%s", i ? " " : "", o->words[i]);
     }
-    if (k->o->n_words) {
+    if (o->n_words) {
         with_text(k, joined.at, joined.len);
-    } else if (os_read_file(&e->model, "/dev/stdin", MAX_INPUT_BYTES, &text, &len, &err)) {
-        with_text(k, text, len);
     } else {
-        fail_err(e, &err);
+        read_stdin(e, MAX_INPUT_BYTES, &text, &len);
+        with_text(k, text, len);
     }
-    if (k->o->back && !k->o->jsonl && isatty(1)) {
-        buf_char(&k->out, '\n');
-    }
+    buf_str(&k->out, o->back && !o->jsonl && isatty(1) ? "\n" : "");
     cli_flush(&k->out);
+}
+
+static void close_tokenizer(void *arg)
+{
+    tokenizer_release(((Tokens *)arg)->t);
 }
 
 static void tokens_body(Env *e, void *arg)
 {
     Tokens k = {.e = e, .o = arg};
-    bool ok = env_try(e, read_and_do, &k);
-    Err err = e->err;
-    tokenizer_release(k.t);
-    if (!ok) {
-        fail_err(e, &err);
-    }
+    catch_interrupt();
+    cli_finally(e, read_and_do, close_tokenizer, &k);
 }
 
 enum { KEY_JSONL = 800, KEY_SPECIAL, KEY_SKIP };
@@ -208,8 +203,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-#define TOKENIZER_OPTION                                                                                  \
-    {                                                                                                     \
+#define TOKENIZER_OPTION                                                                                    \
+    {                                                                                                       \
         "tokenizer", 't', "FILE", 0, "a tokenizer.json, or a folder with one (default: the own model's)", 0 \
     }
 
@@ -218,9 +213,10 @@ int cmd_tokenize(int argc, char **argv)
     static const struct argp_option options[] = {
         TOKENIZER_OPTION,
         {"jsonl", KEY_JSONL, NULL, 0, "in: a JSON string a line; out: an array of ids a line", 0},
-        {"parse-special", KEY_SPECIAL, NULL, 0, "control tokens written in the text are control tokens", 0},
+        {"parse-special", KEY_SPECIAL, NULL, 0, "control tokens in the text are control tokens", 0},
         {0}};
-    static const struct argp argp = {options, parse, "[TEXT...]", "Token ids of a text, or of standard input.", NULL, NULL, NULL};
+    static const struct argp argp = {options, parse, "[TEXT...]",
+                                     "Token ids of a text, or of standard input.", NULL, NULL, NULL};
     Options o = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(tokens_body, &o);
@@ -233,7 +229,9 @@ int cmd_detokenize(int argc, char **argv)
         {"jsonl", KEY_JSONL, NULL, 0, "in: an array of ids a line; out: a JSON string a line", 0},
         {"skip-special", KEY_SKIP, NULL, 0, "control tokens are left out", 0},
         {0}};
-    static const struct argp argp = {options, parse, "[ID...]", "The text of token ids, or of those on standard input.", NULL, NULL, NULL};
+    static const struct argp argp = {options, parse, "[ID...]",
+                                     "The text of token ids, or of those on standard input.", NULL, NULL,
+                                     NULL};
     Options o = {.back = true};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(tokens_body, &o);

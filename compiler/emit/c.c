@@ -1,108 +1,13 @@
-/* c.c - one kernel as a C file that compiles alone.
- *
- * The nest is printed as it stands: a loop an axis, named by the axis; a variable a let or an
- * accumulator. Expressions come from expr_print with the C style below. The arithmetic is
- * exactly the nest interpreter's: f32 operations stay float, integers are cut to their width,
- * float to integer saturates. The output never aliases an operand (the arena's rule), hence
- * restrict. */
-#include "emit/emit.h"
-
+/* c.c - one kernel as a C file that compiles alone: the comment, the helpers it needs, the function, and
+ * beside it a function for each packed operand. The output never aliases an operand (the arena's
+ * rule), hence restrict. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
+
+#include "emit/emit_int.h"
 
 const char *const emit_flags[] = {
     "-std=gnu11", "-O3", "-ffp-contract=off", "-fwrapv", "-fno-math-errno", "-fPIC", NULL,
-};
-
-/* ---- the C style of expressions ---- */
-
-static void c_float(Buf *out, float f)
-{
-    if (isfinite(f)) {
-        print_f32(out, f);
-    } else {
-        buf_str(out, isnan(f) ? "NAN" : f > 0 ? "INFINITY" : "(-INFINITY)");
-    }
-}
-
-/* The smallest values have no literal; C would read -2147483648 as the negation of a long. */
-static void c_constant(Buf *out, Dtype t, Value v, bool typed)
-{
-    if (t == DT_F32) {
-        c_float(out, v.f);
-    } else if (t == DT_I64 && v.i == INT64_MIN) {
-        buf_str(out, "INT64_MIN");
-    } else if (t == DT_I64 && (typed || v.i > INT32_MAX || v.i <= INT32_MIN)) {
-        buf_printf(out, "INT64_C(%" PRId64 ")", v.i);
-    } else if (t == DT_I32 && v.i == INT32_MIN) {
-        buf_str(out, "INT32_MIN");
-    } else {
-        buf_printf(out, "%" PRId64, v.i);
-    }
-}
-
-static void c_axis(Buf *out, const void *ctx, int axis)
-{
-    buf_str(out, ((const Kernel *)ctx)->nest.axis.at[axis].name);
-}
-
-static void c_sym(Buf *out, const void *ctx, int slot)
-{
-    (void)ctx;
-    buf_printf(out, "s%d", slot);
-}
-
-static void c_var(Buf *out, const void *ctx, int var)
-{
-    buf_str(out, ((const Kernel *)ctx)->nest.var.at[var].name);
-}
-
-static void c_load(Buf *out, const void *ctx, int operand)
-{
-    buf_str(out, ((const Kernel *)ctx)->operand.at[operand].name);
-}
-
-/* Float to integer: C leaves what does not fit undefined, so these saturate; NaN is 0. */
-typedef struct Helper {
-    const char *opening; /* of a call */
-    const char *text;    /* the definition */
-} Helper;
-
-/* Guarded, so that the C of many kernels may stand in one file. */
-#define SATURATE(t, ctype, bound, MIN, MAX)                                            \
-    {                                                                                  \
-        "f32_to_" t "(", "#ifndef NC_TO_" MIN "\n#define NC_TO_" MIN "\n"              \
-                         "static inline " ctype " f32_to_" t "(float x)\n{\n"          \
-                         "    if (x >= " bound ") {\n        return " MAX ";\n    }\n" \
-                         "    if (x < -" bound ") {\n        return " MIN ";\n    }\n" \
-                         "    return x == x ? (" ctype ")x : 0;\n}\n#endif\n\n"        \
-    }
-
-static const Helper helpers[N_DTYPES] = {
-    [DT_I64] = SATURATE("i64", "int64_t", "0x1p+63f", "INT64_MIN", "INT64_MAX"),
-    [DT_I32] = SATURATE("i32", "int32_t", "0x1p+31f", "INT32_MIN", "INT32_MAX"),
-    [DT_I8] = SATURATE("i8", "int8_t", "0x1p+7f", "INT8_MIN", "INT8_MAX"),
-};
-
-static const char *c_cast(Dtype from, Dtype to)
-{
-    static const char *const prefix[N_DTYPES] = {
-#define X(id, name, bytes, ctype, class) [DT_##id] = "(" ctype ")",
-        DTYPES(X)
-#undef X
-    };
-    return from == DT_F32 ? helpers[to].opening : prefix[to];
-}
-
-static const ExprStyle c_style = {
-    .constant = c_constant,
-    .axis = c_axis,
-    .sym = c_sym,
-    .var = c_var,
-    .load = c_load,
-    .cast = c_cast,
-    .c = true,
 };
 
 /* ---- what the code mentions, so that nothing else is declared ---- */
@@ -145,179 +50,183 @@ static Used find_used(Env *e, const Kernel *k)
     return u;
 }
 
-/* ---- statements ---- */
+/* ---- the kernel ---- */
 
-typedef struct Writer {
-    const Kernel *k;
-    const Used *used;
-    Buf *out;
-    int depth;
-} Writer;
-
-static void line(const Writer *w, const char *text)
-{
-    for (int i = 0; i < w->depth; i++) {
-        buf_str(w->out, "    ");
-    }
-    buf_str(w->out, text);
-}
-
-static void put(const Writer *w, const Expr *x, const char *after)
-{
-    expr_print(w->out, &c_style, w->k, x);
-    buf_str(w->out, after);
-}
-
-static void open_loops(Writer *w, const int *axes, int n, AxisKind kind)
-{
-    const Nest *nest = &w->k->nest;
-    for (int i = 0; i < n; i++) {
-        const Axis *a = &nest->axis.at[axes[i]];
-        if (a->kind == kind && !axis_is_unit(nest, axes[i])) {
-            line(w, "");
-            buf_printf(w->out, "for (int64_t %s = 0; %s < ", a->name, a->name);
-            put(w, a->extent, "");
-            buf_printf(w->out, "; %s++) {\n", a->name);
-            w->depth++;
-        }
-    }
-}
-
-static void close_loops(Writer *w, int depth)
-{
-    while (w->depth > depth) {
-        w->depth--;
-        line(w, "}\n");
-    }
-}
-
-static void declare(const Writer *w, const char *qualifier, int var, const Expr *value)
-{
-    const Var *v = &w->k->nest.var.at[var];
-    line(w, qualifier);
-    buf_printf(w->out, "%s %s = ", dtype_ctype(v->dtype), v->name);
-    put(w, value, ";\n");
-    if (!w->used->var[var]) {
-        line(w, "(void)");
-        buf_printf(w->out, "%s;\n", v->name);
-    }
-}
-
-static void write_stmt(const Writer *w, const Stmt *s)
-{
-    switch (s->kind) {
-    case STMT_LET: declare(w, "const ", s->var, s->value); break;
-    case STMT_STORE:
-        line(w, w->k->operand.at[0].name);
-        buf_char(w->out, '[');
-        put(w, s->index, "] = ");
-        put(w, s->value, ";\n");
-        break;
-    case STMT_FAIL:
-        line(w, "if (");
-        put(w, s->value, ") {\n");
-        line(w, "    return ");
-        buf_printf(w->out, "%d;\n", s->code);
-        line(w, "}\n");
-        break;
-    }
-}
-
-static void write_phase(Writer *w, const Phase *p)
-{
-    int outside = w->depth;
-    open_loops(w, p->loops.at, p->loops.n, AXIS_SPACE);
-    for (int i = 0; i < p->acc.n; i++) {
-        declare(w, "", p->acc.at[i].var, p->acc.at[i].init);
-    }
-    int point = w->depth;
-    open_loops(w, p->loops.at, p->loops.n, AXIS_REDUCE);
-    for (int i = 0; i < p->body.n; i++) {
-        write_stmt(w, &p->body.at[i]);
-    }
-    for (int i = 0; i < p->acc.n; i++) {
-        line(w, w->k->nest.var.at[p->acc.at[i].var].name);
-        buf_str(w->out, " = ");
-        put(w, p->acc.at[i].update, ";\n");
-    }
-    close_loops(w, point);
-    for (int i = 0; i < p->finish.n; i++) {
-        write_stmt(w, &p->finish.at[i]);
-    }
-    close_loops(w, outside);
-}
-
-/* ---- the function ---- */
-
-static void write_params(const Writer *w)
+static void write_params(Writer *w, const Used *used)
 {
     const Kernel *k = w->k;
     for (int i = 0; i < k->operand.n; i++) {
         const Operand *o = &k->operand.at[i];
-        if (i == 0 || w->used->operand[i]) {
+        if (i == 0 || used->operand[i]) {
             line(w, i == 0 ? "" : "const ");
-            buf_printf(w->out, "%s *restrict %s = params[%d];\n", dtype_ctype(o->dtype),
-                       o->name, i);
+            buf_printf(w->out, "%s *restrict %s = params[%d];\n", dtype_ctype(o->dtype), o->name, i);
         }
     }
     for (int i = 0; i < k->n_syms; i++) {
-        if (w->used->sym[i]) {
-            line(w, "");
-            buf_printf(w->out, "const int64_t s%d = syms[%d];\n", i, i);
+        if (used->sym[i]) {
+            line(w, "const int64_t ");
+            buf_printf(w->out, "s%d = syms[%d];\n", i, i);
+            if (k->schedule) {
+                line(w, "(void)");
+                buf_printf(w->out, "s%d;\n", i);
+            }
         }
     }
-    if (w->used->n_syms == 0) {
+    if (used->n_syms == 0) {
         line(w, "(void)syms;\n");
+    }
+    if (k->parallel) {
+        return;
     }
     line(w, "(void)n_parts;\n");
     line(w, "if (part != 0) {\n        return 0;\n    }\n");
 }
 
-static void write_file(Env *e, const Kernel *k, const char *name, Buf *out)
+static Writer writer_for(Env *e, const Kernel *k, const Target *t, const Used *used, Buf *out)
+{
+    Writer w = {.e = e, .m = &e->kernel, .k = k, .target = t, .out = out, .depth = 1, .vec = -1, .apart_axis = -1};
+    w.plain = !k->schedule;
+    w.axis = arena_array(w.m, AxisAt, k->nest.axis.n);
+    w.var = arena_array(w.m, VarAt, k->nest.var.n);
+    w.used_var = used->var;
+    return w;
+}
+
+static void write_function(Writer *w, const Used *used, const char *name)
+{
+    buf_printf(w->out, "int32_t %s(void *const *params, const int64_t *syms, int part, int n_parts)\n{\n", name);
+    write_params(w, used);
+    write_tree(w, nest_tree(w->e, w->m, w->k));
+    buf_str(w->out, "    return 0;\n}\n");
+}
+
+/* ---- packing ---- */
+
+static void mark_syms(const Expr *x, bool sym[MAX_SYMBOLS])
+{
+    Used u = {.operand = (bool[64]){0}};
+    expr_visit(x, mark, &u);
+    for (int i = 0; i < MAX_SYMBOLS; i++) {
+        sym[i] = sym[i] || u.sym[i];
+    }
+}
+
+/* Points of rounded-up tails lie outside the operand: zero. */
+static const Expr *outside_of(Writer *w, const Pack *p)
+{
+    const Nest *n = &w->k->nest;
+    const Expr *outside = NULL;
+    for (int i = 0; i < p->n; i++) {
+        for (int half = p->axis[i]; n->axis.at[half].half_of; half = n->axis.at[half].half_of - 1) {
+            int whole = n->axis.at[half].half_of - 1;
+            if (n->axis.at[whole].tail == TAIL_NONE || n->axis.at[whole].inner != half) {
+                continue;
+            }
+            const Expr *past = x_op(w->m, S_LE, n->axis.at[whole].extent, x_axis(w->m, whole));
+            outside = outside ? x_op(w->m, S_OR, outside, past) : past;
+        }
+    }
+    return outside;
+}
+
+static void write_pack(Writer *w, const char *name, int operand)
+{
+    const Operand *o = &w->k->operand.at[operand];
+    const Pack *p = o->pack;
+    const char *type = dtype_ctype(o->dtype);
+    const Expr *outside = outside_of(w, p);
+    bool sym[MAX_SYMBOLS] = {0};
+    mark_syms(p->source, sym);
+    mark_syms(p->count, sym);
+    if (outside) {
+        mark_syms(outside, sym);
+    }
+    buf_printf(w->out, "\n/* Panels of %s; without `to` only their elements are counted. */\n", o->name);
+    buf_printf(w->out, "int64_t %s_pack_%d(void *to, const void *from, const int64_t *syms)\n{\n", name, operand);
+    buf_printf(w->out, "    %s *out = to;\n    const %s *%s = from;\n    (void)syms;\n", type, type, o->name);
+    for (int i = 0; i < MAX_SYMBOLS; i++) {
+        if (sym[i]) {
+            buf_printf(w->out, "    const int64_t s%d = syms[%d];\n", i, i);
+        }
+    }
+    buf_str(w->out, "    if (!out) {\n        return ");
+    put(w, p->count, ";\n    }\n");
+    for (int i = 0; i < p->n; i++) {
+        const char *axis = c_name(w, w->k->nest.axis.at[p->axis[i]].name);
+        line(w, "");
+        buf_printf(w->out, "for (int64_t %s = 0; %s < ", axis, axis);
+        put(w, p->extent[i], "; ");
+        buf_printf(w->out, "%s++) {\n", axis);
+        w->axis[p->axis[i]].mode = MODE_LOOP;
+        w->depth++;
+    }
+    line(w, "*out++ = ");
+    if (outside) {
+        put(w, outside, " ? 0 : ");
+    }
+    buf_printf(w->out, "%s[", o->name);
+    put(w, p->source, "];\n");
+    while (w->depth > 1) {
+        w->depth--;
+        line(w, "}\n");
+    }
+    line(w, "return ");
+    put(w, p->count, ";\n}\n");
+}
+
+/* ---- the file ---- */
+
+static void write_file(Env *e, const Kernel *k, const Target *t, const char *name, Buf *out)
 {
     Used used = find_used(e, k);
-    Writer w = {.k = k, .used = &used, .out = out};
+    Buf body;
+    buf_init(&body, &e->kernel);
+    Writer w = writer_for(e, k, t, &used, &body);
+    write_function(&w, &used, name);
+    for (int i = 0; i < k->operand.n; i++) {
+        if (k->operand.at[i].pack) {
+            w.axis = arena_array(w.m, AxisAt, k->nest.axis.n);
+            write_pack(&w, name, i);
+        }
+    }
     buf_str(out, "#include <math.h>\n#include <stdint.h>\n\n");
     for (int i = 0; i < N_DTYPES; i++) {
         if (used.helper[i]) {
-            buf_str(out, helpers[i].text);
+            buf_str(out, cast_helpers[i].text);
         }
     }
-    buf_printf(
-        out, "int32_t %s(void *const *params, const int64_t *syms, int part, int n_parts)\n{\n",
-        name);
-    w.depth = 1;
-    write_params(&w);
-    open_loops(&w, k->nest.outer.at, k->nest.outer.n, AXIS_SPACE);
-    for (int i = 0; i < k->nest.phase.n; i++) {
-        write_phase(&w, &k->nest.phase.at[i]);
-    }
-    close_loops(&w, 1);
-    buf_str(out, "    return 0;\n}\n");
+    write_prelude(&w, out);
+    buf_bytes(out, body.at, body.len);
 }
 
-/* Kind, key and operands; the first lines of the canonical text are those of the operands. */
+/* Kind, key, operands and schedule; the first lines of the canonical text are those of the operands. */
 static void write_comment(const Kernel *k, Buf *out)
 {
-    buf_printf(out, "/* %s, key %s\n", k->kind, k->symbol + 3);
+    char hex[33];
+    hash_hex(k->hash, hex);
+    buf_printf(out, "/* %s, key %s\n", k->kind, hex);
     const char *s = strchr(k->text, '\n') + 1;
     for (int i = 0; i < k->operand.n; i++) {
         size_t len = strcspn(s, "\n");
-        buf_printf(out, " * %.*s%s\n", (int)len, s, i == k->operand.n - 1 ? " */" : "");
+        bool last = i == k->operand.n - 1 && !k->schedule;
+        buf_printf(out, " * %.*s%s\n", (int)len, s, last ? " */" : "");
         s += len + 1;
+    }
+    if (k->schedule) {
+        buf_printf(out, " * schedule: %s */\n", k->schedule);
     }
 }
 
-void emit_kernel(Env *e, const Kernel *k, Buf *out)
+void emit_kernel(Env *e, const Kernel *k, const Target *t, Buf *out)
 {
     write_comment(k, out);
-    write_file(e, k, k->symbol, out);
+    write_file(e, k, t, k->symbol, out);
 }
 
-Hash emit_hash(Env *e, const Kernel *k)
+Hash emit_hash(Env *e, const Kernel *k, const Target *t)
 {
     Buf text;
     buf_init(&text, &e->kernel);
-    write_file(e, k, "kernel", &text);
+    write_file(e, k, t, "kernel", &text);
     return hash_bytes(text.at, text.len);
 }

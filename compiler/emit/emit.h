@@ -5,13 +5,28 @@
 #include "base/base.h"
 #include "loop/loop.h"
 
+/* ---- targets.c: what the vectors of scheduled kernels are made of ------------------------------- */
+typedef struct Target {
+    const char *name;
+    int lanes;        /* f32 lanes of a vector; the bits do not depend on it */
+    int n_registers;  /* vector registers */
+    Feature feature;  /* what it needs; N_FEATURES: nothing */
+} Target;
+
+extern const Target targets[]; /* best first; the last is generic, with name "generic" */
+extern const int n_targets;
+const Target *target_of(const Machine *m); /* the first that the machine has */
+const Target *target_generic(void);
+
 /* ---- c.c: one kernel as a C file that compiles alone -------------------------------------------
  * int32_t SYMBOL(void *const *params, const int64_t *syms, int part, int n_parts)
  * params[0] is the output, params[1..] the operands (already offset), syms the kernel's symbols by slot.
- * The body computes its part; without a parallel axis part 0 does all. Returns 0, or a FAIL's code. */
-void emit_kernel(Env *e, const Kernel *k, Buf *out);
+ * The body computes its part; without a parallel axis part 0 does all. Returns 0, or a FAIL's code.
+ * Beside it, for each packed operand i: int64_t SYMBOL_pack_i(float *to, const float *from, syms), which
+ * fills the panels (to NULL: only counts) and returns their elements. */
+void emit_kernel(Env *e, const Kernel *k, const Target *t, Buf *out);
 /* XXH3-128 of the C without function name and comments: what was measured is what is built. */
-Hash emit_hash(Env *e, const Kernel *k);
+Hash emit_hash(Env *e, const Kernel *k, const Target *t);
 /* Flags every kernel is compiled with: no contraction, no reassociation, integers wrap. NULL-ended. */
 extern const char *const emit_flags[];
 

@@ -45,7 +45,7 @@ Tensor tensor_new(Env *e, Arena *a, Dtype t, int rank, const int64_t *dim)
     return new;
 }
 
-/* ---- one call ------------------------------------------------------------------------- */
+/* ---- one call ----------------------------------------------------------- */
 
 typedef struct Bind {
     const Graph *g;
@@ -118,7 +118,9 @@ _Noreturn static void refuse_names(const Bind *b, int n_missing)
     int n_unknown = 0;
     for (int i = 0, cursor = 0; i < b->args->n_inputs; i++) {
         if (!declared(b->g, b->args->input[i].name, &cursor)) {
-            buf_str(&text, n_unknown > 0 ? "" : n_missing > 0 ? "; unknown input " : "unknown input ");
+            buf_str(&text, n_unknown > 0   ? ""
+                           : n_missing > 0 ? "; unknown input "
+                                           : "unknown input ");
             list_name(&text, b->args->input[i].name, n_unknown++);
         }
     }
@@ -157,8 +159,9 @@ static void bind_axis(Bind *b, const Node *n, int axis, int64_t size)
         return;
     }
     if (b->z->bound[s] && b->z->value[s] != size) {
-        fail(e, E_INPUT, "Input \"%.64s\": axis %d has size %lld, but %s is already bound to %lld.",
-             name, axis, (long long)size, e->symbol[s], (long long)b->z->value[s]);
+        fail(e, E_INPUT,
+             "Input \"%.64s\": axis %d has size %lld, but %s is already bound to %lld.", name,
+             axis, (long long)size, e->symbol[s], (long long)b->z->value[s]);
     }
     b->z->bound[s] = true;
     b->z->value[s] = size;
@@ -184,7 +187,7 @@ static void bind_symbols(Bind *b)
     }
 }
 
-/* ---- dtypes and shapes ---------------------------------------------------------------- */
+/* ---- dtypes and shapes -------------------------------------------------- */
 
 static bool same_type(Env *e, const Node *n, const Tensor *t, const Sizes *z)
 {
@@ -195,7 +198,8 @@ static bool same_type(Env *e, const Node *n, const Tensor *t, const Sizes *z)
         int64_t size;
         Err err;
         if (!dim_eval(e, n->shape.dim[i], z, &size, &err)) {
-            fail(e, err.code, "%s \"%.64s\": %.400s", op_info[n->op].name, n->attr.name, err.text);
+            fail(e, err.code, "%s \"%.64s\": %.400s", op_info[n->op].name, n->attr.name,
+                 err.text);
         }
         if (size != t->dim[i]) {
             return false;
@@ -253,15 +257,15 @@ static void match_weights(Bind *b)
             }
         }
         list_end(&names, n_missing);
-        fail(e, E_INPUT, "Graph \"%.64s\" lacks %d of its %d weights: %s.", b->g->name, n_missing,
-             b->g->weights.n, names.at);
+        fail(e, E_INPUT, "Graph \"%.64s\" lacks %d of its %d weights: %s.", b->g->name,
+             n_missing, b->g->weights.n, names.at);
     }
     for (int i = 0; i < b->g->weights.n; i++) {
         match_type(b, b->g->weights.at[i], b->weight[i]);
     }
 }
 
-/* ---- sizes ---------------------------------------------------------------------------- */
+/* ---- sizes -------------------------------------------------------------- */
 
 /* "seq = 1, past = 0", for messages. */
 static const char *sizes_text(const Graph *g, const Sizes *z)
@@ -274,6 +278,13 @@ static const char *sizes_text(const Graph *g, const Sizes *z)
                    (long long)z->value[s]);
     }
     return g->symbols.n > 0 ? b.at : "no symbols";
+}
+
+/* "node %3", or "node %3, line 5" where it was read from a file. */
+static const char *place(const Graph *g, const Node *n)
+{
+    const char *line = n->line > 0 ? arena_printf(&g->env->kernel, ", line %d", n->line) : "";
+    return arena_printf(&g->env->kernel, "node %%%d%s", n->id, line);
 }
 
 /* Near enough: limits are far below where a double skips integers that matter. */
@@ -299,15 +310,15 @@ static void check_node_size(const Graph *g, const Node *n, const Sizes *z)
     for (int i = 0; i < n->shape.rank; i++) {
         double size = approximate(n->shape.dim[i], z);
         if (size < 0) {
-            fail(g->env, E_RANGE, "%s: dimension %d, %.200s, is %.0f with %.200s (node %%%d).",
+            fail(g->env, E_RANGE, "%s: dimension %d, %.200s, is %.0f with %.200s (%s).",
                  op_info[n->op].name, i, dim_text(g->env, n->shape.dim[i]), size,
-                 sizes_text(g, z), n->id);
+                 sizes_text(g, z), place(g, n));
         }
         count *= size > 1 ? size : 1;
     }
     if (count > (double)MAX_ELEMENTS) {
-        fail(g->env, E_RANGE, "%s: %.200s has more than 2^40 elements with %.200s (node %%%d).",
-             op_info[n->op].name, shape_text(g->env, &n->shape), sizes_text(g, z), n->id);
+        fail(g->env, E_RANGE, "%s: %.200s has more than 2^40 elements with %.200s (%s).",
+             op_info[n->op].name, shape_text(g->env, &n->shape), sizes_text(g, z), place(g, n));
     }
 }
 
@@ -319,12 +330,13 @@ static void check_sizes(const Graph *g, const Sizes *z)
         int64_t value;
         Err err;
         if (!dim_eval(e, c->at_least_zero, z, &value, &err)) {
-            fail(e, E_RANGE, "%s (node %%%d): %.700s", c->what, c->node->id, err.text);
+            fail(e, E_RANGE, "%s (%s): %.700s", c->what, place(g, c->node), err.text);
         }
         if (value < 0) {
-            fail(e, E_RANGE, "%s, %.200s, is %lld with %.200s, and must not be negative (node %%%d).",
+            fail(e, E_RANGE,
+                 "%s, %.200s, is %lld with %.200s, and must not be negative (%s).",
                  c->what, dim_text(e, c->at_least_zero), (long long)value, sizes_text(g, z),
-                 c->node->id);
+                 place(g, c->node));
         }
     }
     for (int i = 0; i < g->nodes.n; i++) {
@@ -332,7 +344,7 @@ static void check_sizes(const Graph *g, const Sizes *z)
     }
 }
 
-/* ---- the two doors -------------------------------------------------------------------- */
+/* ---- the two doors ------------------------------------------------------ */
 
 static void bind_all(Env *e, void *arg)
 {

@@ -37,11 +37,13 @@ static View share(const Call *c)
     return v;
 }
 
-/* ---- leaves --------------------------------------------------------------------------- */
+/* ---- leaves ------------------------------------------------------------- */
 
 static View eval_leaf(const Call *c)
 {
-    return view_of(c->given->dtype, c->given->rank, c->given->dim, c->given->data);
+    const void *data =
+        c->given->data ? c->given->data : ""; /* an empty argument may have none */
+    return view_of(c->given->dtype, c->given->rank, c->given->dim, data);
 }
 
 static View eval_constant(const Call *c)
@@ -76,33 +78,33 @@ static View eval_dim(const Call *c)
     return out;
 }
 
-/* ---- elementwise ---------------------------------------------------------------------- */
+/* ---- elementwise -------------------------------------------------------- */
 
 /* The f32 column of base's scalar table as loops: graphs spend their elementwise time here.
  * A test holds each row against scalar_eval, bit for bit. */
-#define F32_LOOPS(X)                                                                   \
-    X(ADD, a + b)                                                                      \
-    X(SUB, a - b)                                                                      \
-    X(MUL, a * b)                                                                      \
-    X(DIV, a / b)                                                                      \
-    X(NEG, -a)                                                                         \
-    X(EXP, expf(a))                                                                    \
-    X(SQRT, sqrtf(a))                                                                  \
-    X(RECIPROCAL, 1.0f / a)                                                            \
-    X(SIN, sinf(a))                                                                    \
+#define F32_LOOPS(X)        \
+    X(ADD, a + b)           \
+    X(SUB, a - b)           \
+    X(MUL, a *b)            \
+    X(DIV, a / b)           \
+    X(NEG, -a)              \
+    X(EXP, expf(a))         \
+    X(SQRT, sqrtf(a))       \
+    X(RECIPROCAL, 1.0f / a) \
+    X(SIN, sinf(a))         \
     X(COS, cosf(a))
 
 typedef void (*Loop)(const Walk *w);
 
-#define X(id, expr)                                                                    \
-    static void f32_##id(const Walk *w)                                                \
-    {                                                                                  \
-        for (int64_t i = 0; i < w->n; i++) {                                           \
-            float a = *(const float *)(w->at[1] + i * w->step[1]);                     \
-            float b = *(const float *)(w->at[2] + i * w->step[2]);                     \
-            (void)b;                                                                   \
-            *(float *)(w->at[0] + i * w->step[0]) = expr;                              \
-        }                                                                              \
+#define X(id, expr)                                                \
+    static void f32_##id(const Walk *w)                            \
+    {                                                              \
+        for (int64_t i = 0; i < w->n; i++) {                       \
+            float a = *(const float *)(w->at[1] + i * w->step[1]); \
+            float b = *(const float *)(w->at[2] + i * w->step[2]); \
+            (void)b;                                               \
+            *(float *)(w->at[0] + i * w->step[0]) = expr;          \
+        }                                                          \
     }
 F32_LOOPS(X)
 #undef X
@@ -170,7 +172,7 @@ static View eval_cast(const Call *c)
     return out;
 }
 
-/* ---- reductions ----------------------------------------------------------------------- */
+/* ---- reductions --------------------------------------------------------- */
 
 /* n elements from p on, step bytes apart, to one. */
 typedef Value (*Reduce)(const char *p, int64_t n, int64_t step, Dtype t);
@@ -246,7 +248,7 @@ static View eval_reduce_max(const Call *c)
     return reduce(c, c->n->dtype == DT_F32 ? max_f32 : max_int);
 }
 
-/* ---- movement ------------------------------------------------------------------------- */
+/* ---- movement ----------------------------------------------------------- */
 
 static View eval_reshape(const Call *c)
 {
@@ -288,7 +290,8 @@ static View eval_slice(const Call *c)
     int64_t start = size_of(c, attr->start), stop = size_of(c, attr->stop);
     int64_t size = c->in[0]->dim[axis];
     if (start < 0 || stop < start || size < stop) {
-        fail(c->env, E_RANGE, "slice: %lld..%lld is out of bounds of axis %lld, of size %lld (node %%%d).",
+        fail(c->env, E_RANGE,
+             "slice: %lld..%lld is out of bounds of axis %lld, of size %lld (node %%%d).",
              (long long)start, (long long)stop, (long long)axis, (long long)size, c->n->id);
     }
     View out = share(c);
@@ -310,7 +313,7 @@ static View eval_concat(const Call *c)
     return out;
 }
 
-/* ---- gather --------------------------------------------------------------------------- */
+/* ---- gather ------------------------------------------------------------- */
 
 static int64_t checked_index(const Call *c, const char *id)
 {
@@ -344,12 +347,13 @@ static View eval_gather(const Call *c)
     return out;
 }
 
-/* ---- the table ------------------------------------------------------------------------ */
+/* ---- the table ---------------------------------------------------------- */
 
 View eval_node(const Call *c)
 {
     static View (*const evaluation[N_OPS])(const Call *) = {
-#define X(id, name, family, arity, dtype, shape, attrs, eval, scalar, meaning) [OP_##id] = eval_##eval,
+#define X(id, name, family, arity, dtype, shape, attrs, eval, scalar, meaning) \
+    [OP_##id] = eval_##eval,
         GRAPH_OPS(X)
 #undef X
     };

@@ -46,8 +46,9 @@ static void narrow_columns(const Product *p, const char *a, const char *b, int64
     Narrow acc = {0};
     for (int64_t k = 0; k < p->k; k++) {
         int64_t o = k * p->b_k;
-        Narrow row = {f32_at(col[0], o), f32_at(col[1], o), f32_at(col[2], o), f32_at(col[3], o),
-                      f32_at(col[4], o), f32_at(col[5], o), f32_at(col[6], o), f32_at(col[7], o)};
+        Narrow row = {f32_at(col[0], o), f32_at(col[1], o), f32_at(col[2], o),
+                      f32_at(col[3], o), f32_at(col[4], o), f32_at(col[5], o),
+                      f32_at(col[6], o), f32_at(col[7], o)};
         acc += f32_at(a, k * p->a_k) * row;
     }
     memcpy(c, &acc, sizeof(float) * (size_t)n);
@@ -105,9 +106,13 @@ View eval_matmul(const Call *call)
     memcpy(dim, a->dim, sizeof dim);
     dim[rank - 1] = b->dim[rank - 1];
     View out = view_new(call->pool, DT_F32, rank, dim);
-    Product p = {.m = a->dim[rank - 2], .n = b->dim[rank - 1], .k = a->dim[rank - 1],
-                 .a_m = a->stride[rank - 2], .a_k = a->stride[rank - 1],
-                 .b_k = b->stride[rank - 2], .b_n = b->stride[rank - 1]};
+    Product p = {.m = a->dim[rank - 2],
+                 .n = b->dim[rank - 1],
+                 .k = a->dim[rank - 1],
+                 .a_m = a->stride[rank - 2],
+                 .a_k = a->stride[rank - 1],
+                 .b_k = b->stride[rank - 2],
+                 .b_n = b->stride[rank - 1]};
     bool gemm = call->gemm && p.m > 0 && p.n > 0 && p.k > 0;
     View batch[3] = {out, *a, *b}; /* one element a matrix */
     for (int i = 0; i < 3; i++) {

@@ -156,9 +156,9 @@ Node *c_causal_mask(Front *f, Dim seq, Dim past);
 /* ---- listing.c, ops_table.c ------------------------------------------------- */
 void graph_listing(const Graph *g, Buf *out);  /* the deterministic listing of spec graph-ir 6 */
 void graph_json(const Graph *g, Buf *out);     /* the same as JSON */
-void ops_table(Buf *out);                      /* ops.h as the markdown table of docs/ops.md */
+void ops_table(Buf *out);                      /* ops.h as the page docs/ops.md */
 
-/* ---- ncg.c, ncg_parse.c: the complete text form ------------------------------ */
+/* ---- ncg.c, ncg_lex.c, ncg_parse.c: the complete text form ------------------- */
 void ncg_print(const Graph *g, Buf *out);      /* parses back to an equal graph */
 /* Fails with E_SYNTAX, E_TYPE, E_SHAPE or E_GRAPH, "file:line:col: ..." first. */
 Graph *ncg_parse(Env *e, const char *text, size_t len, const char *file);
@@ -193,7 +193,7 @@ bool graph_bind(const Graph *g, const Args *args, Sizes *z, const Tensor **input
 /* Only the sizes: symbols already in z, every SizeCheck evaluated. */
 bool graph_check_sizes(const Graph *g, const Sizes *z, Err *err);
 
-/* ---- interp.c, eval.c: the definition of meaning ------------------------------ */
+/* ---- interp.c, eval.c, eval_matmul.c, view.c: the definition of meaning ------- */
 typedef void (*Gemm)(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c);
 
 /* Runs the graph. out: one tensor an output, contiguous, in arena a. gemm NULL: sums in index

@@ -29,12 +29,12 @@ static void check_result(const Call *c, const View *v)
         same = dim_eval(c->env, c->n->shape.dim[i], c->z, &size, NULL) && size == v->dim[i];
     }
     if (!same) {
-        bug("%s (node %%%d): the result is not the inferred %s%s", op_info[c->n->op].name, c->n->id,
-            dtype_name(c->n->dtype), shape_text(c->env, &c->n->shape));
+        bug("%s (node %%%d): the result is not the inferred %s%s", op_info[c->n->op].name,
+            c->n->id, dtype_name(c->n->dtype), shape_text(c->env, &c->n->shape));
     }
 }
 
-/* ---- a whole graph ---------------------------------------------------------------------- */
+/* ---- a whole graph ------------------------------------------------------ */
 
 static void bind(Interp *it)
 {
@@ -81,8 +81,13 @@ static void run_node(Interp *it, const Node *n, const View **in)
     for (int j = 0; j < n->n_in; j++) {
         in[j] = &it->value[n->in[j]->id];
     }
-    Call c = {.n = n, .z = &it->z, .given = it->given[n->id], .in = in, .gemm = it->gemm,
-              .pool = &it->pool, .env = it->g->env};
+    Call c = {.n = n,
+              .z = &it->z,
+              .given = it->given[n->id],
+              .in = in,
+              .gemm = it->gemm,
+              .pool = &it->pool,
+              .env = it->g->env};
     View v = eval_node(&c);
     check_result(&c, &v);
     it->value[n->id] = v;
@@ -127,10 +132,11 @@ static void run(Env *e, void *arg)
     }
 }
 
-bool graph_interpret(const Graph *g, const Args *args, Gemm gemm, Arena *a, Tensor *out, Err *err)
+bool graph_interpret(const Graph *g, const Args *args, Gemm gemm, Arena *a, Tensor *out,
+                     Err *err)
 {
-    Interp it = {.g = g, .args = args, .gemm = gemm, .results = a, .out = out,
-                 .pool = {.env = g->env}};
+    Interp it = {
+        .g = g, .args = args, .gemm = gemm, .results = a, .out = out, .pool = {.env = g->env}};
     arena_init(&it.scratch, g->env);
     bool ok = env_try(g->env, run, &it);
     if (!ok && err) {
@@ -141,7 +147,7 @@ bool graph_interpret(const Graph *g, const Args *args, Gemm gemm, Arena *a, Tens
     return ok;
 }
 
-/* ---- one node ------------------------------------------------------------------------- */
+/* ---- one node ----------------------------------------------------------- */
 
 typedef struct Single {
     Call call;
@@ -169,8 +175,8 @@ static void run_single(Env *e, void *arg)
     view_fill(&to, &v);
 }
 
-bool node_eval(const Graph *g, const Node *n, const Sizes *z, const Tensor *const *in, Gemm gemm,
-               Tensor *out, Err *err)
+bool node_eval(const Graph *g, const Node *n, const Sizes *z, const Tensor *const *in,
+               Gemm gemm, Tensor *out, Err *err)
 {
     Single s = {.in = in, .out = out, .pool = {.env = g->env}};
     s.call = (Call){.n = n, .z = z, .gemm = gemm, .pool = &s.pool, .env = g->env};

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-/* ---- printing ------------------------------------------------------------------------- */
+/* ---- printing ----------------------------------------------------------- */
 
 typedef struct Printer {
     const Graph *g;
@@ -185,8 +185,9 @@ void ncg_print(const Graph *g, Buf *out)
     buf_char(out, '\n');
 }
 
-/* ---- equality: symbols are compared by name, since two Envs may number them differently --- */
+/* ---- equality --------------------------------------------------------- */
 
+/* Symbols are compared by name: two Envs may number them differently. */
 typedef struct Pair {
     const Graph *a, *b;
 } Pair;
@@ -236,8 +237,10 @@ static bool same_attributes(const Pair *p, const Node *x, const Node *y)
            (!(attrs & A_VALUE) || same_value(x, y)) &&
            (!(attrs & A_AXIS) || s->axis == t->axis) &&
            (!(attrs & A_EXPR) || same_dim(p, s->expr, t->expr)) &&
-           (!(attrs & A_PERM) || memcmp(s->perm, t->perm, sizeof *s->perm * (size_t)s->n_perm) == 0) &&
-           (!(attrs & A_RANGE) || (same_dim(p, s->start, t->start) && same_dim(p, s->stop, t->stop)));
+           (!(attrs & A_PERM) ||
+            memcmp(s->perm, t->perm, sizeof *s->perm * (size_t)s->n_perm) == 0) &&
+           (!(attrs & A_RANGE) ||
+            (same_dim(p, s->start, t->start) && same_dim(p, s->stop, t->stop)));
 }
 
 static bool same_node(const Pair *p, const Node *x, const Node *y)

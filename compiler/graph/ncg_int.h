@@ -8,7 +8,7 @@
 #define NCG_NAN 0x7fc00000u /* the bits that "nan" stands for; others are nan:0xBITS */
 #define NCG_MAX_NAME 256    /* bytes */
 
-/* ---- ncg_lex.c: one line of text, its words, and messages that point into it -------------- */
+/* ---- ncg_lex.c: one line of text, its words, and messages that point into it --- */
 
 typedef struct Lexer {
     Env *e;
@@ -37,9 +37,9 @@ const char *lex_where(const Lexer *l, const char *at); /* "file:line:col" */
 char lex_peek(Lexer *l); /* the next byte that is not blank; NUL at the end or a comment */
 bool lex_accept(Lexer *l, char c);
 void lex_expect(Lexer *l, char c);
-Word lex_word(Lexer *l, const char *what); /* what: for the message */
-Word lex_node(Lexer *l, const char *what); /* a word, or % and word characters */
-const char *lex_string(Lexer *l);          /* "...", unescaped, valid UTF-8 */
+Word lex_word(Lexer *l, const char *what);        /* what: for the message */
+Word lex_node(Lexer *l, const char *what);        /* a word, or % and word characters */
+const char *lex_string(Lexer *l);                 /* "...", unescaped, valid UTF-8 */
 const char *lex_name(Lexer *l, const char *what); /* a word or a string */
 int lex_integer(Lexer *l, const char *what);
 Dim lex_dim(Lexer *l);

@@ -42,11 +42,12 @@ bool word_is(Word w, const char *s)
     return strlen(s) == w.len && memcmp(s, w.at, w.len) == 0;
 }
 
-/* ---- messages ------------------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------- */
 
 const char *lex_where(const Lexer *l, const char *at)
 {
-    return arena_printf(&l->e->kernel, "%s:%d:%d", l->file, l->line, (int)(at - l->line_at) + 1);
+    return arena_printf(&l->e->kernel, "%s:%d:%d", l->file, l->line,
+                        (int)(at - l->line_at) + 1);
 }
 
 void lex_fail(const Lexer *l, const char *at, const char *fmt, ...)
@@ -96,7 +97,7 @@ void lex_unexpected(Lexer *l, const char *what)
     lex_fail(l, l->s, "expected %s, found %s.", what, shown(l, l->s));
 }
 
-/* ---- words and names ------------------------------------------------------------------ */
+/* ---- words and names ---------------------------------------------------- */
 
 char lex_peek(Lexer *l)
 {
@@ -150,7 +151,8 @@ Word lex_node(Lexer *l, const char *what)
 
 static int hex_digit(char c)
 {
-    const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | (c > '9' ? 0x20 : 0)) : NULL;
+    const char *digits = "0123456789abcdef",
+               *at = c ? strchr(digits, c | (c > '9' ? 0x20 : 0)) : NULL;
     return at ? (int)(at - digits) : -1;
 }
 
@@ -192,7 +194,8 @@ const char *lex_string(Lexer *l)
             lex_fail(l, start, "the name %s has no closing quote.", shown(l, start));
         }
         if (len == NCG_MAX_NAME) {
-            lex_fail(l, start, "the name %s has more than %d bytes.", shown(l, start), NCG_MAX_NAME);
+            lex_fail(l, start, "the name %s has more than %d bytes.", shown(l, start),
+                     NCG_MAX_NAME);
         }
         name[len++] = *l->s == '\\' ? escaped(l) : *l->s++;
     }
@@ -216,7 +219,7 @@ const char *lex_name(Lexer *l, const char *what)
     return arena_strn(&l->e->model, w.at, w.len);
 }
 
-/* ---- numbers and types ------------------------------------------------------------------ */
+/* ---- numbers and types -------------------------------------------------- */
 
 int lex_integer(Lexer *l, const char *what)
 {
@@ -327,7 +330,7 @@ void lex_value(Lexer *l, Dtype t, Buf *out)
     buf_bytes(out, bytes, (size_t)dtype_bytes(t));
 }
 
-/* ---- did you mean --------------------------------------------------------------------- */
+/* ---- did you mean ------------------------------------------------------- */
 
 enum { MAX_GUESS = 32 };
 
@@ -353,7 +356,8 @@ static int distance(Word a, Word b)
 
 Guess guess_start(Word w)
 {
-    return (Guess){.w = w, .distance = w.len < 3 ? 2 : 3}; /* beyond two letters it is no typo */
+    return (Guess){.w = w,
+                   .distance = w.len < 3 ? 2 : 3}; /* beyond two letters it is no typo */
 }
 
 void guess_try(Guess *g, Word candidate)
@@ -370,6 +374,7 @@ void guess_try(Guess *g, Word candidate)
 
 const char *guess_text(Env *e, const Guess *g)
 {
-    return g->best.len > 0 ? arena_printf(&e->kernel, "; did you mean '%.*s'?", (int)g->best.len, g->best.at)
+    return g->best.len > 0 ? arena_printf(&e->kernel, "; did you mean '%.*s'?",
+                                          (int)g->best.len, g->best.at)
                            : ".";
 }

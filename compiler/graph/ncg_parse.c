@@ -6,9 +6,9 @@
  *   NAME = OP OPERAND, ... axis=N shape=[..] perm=[..] dtype=T start=EXPR stop=EXPR
  *   return NAME=OPERAND, ...                          # one statement a line; comments
  *
- * What a statement takes follows from its row in ops.h. Nodes come from node_make, so that types
- * are checked as everywhere, and errors get the statement's place in front. A statement sees only
- * those above it: there are no cycles. Time and memory are linear in the text. */
+ * What a statement takes follows from its row in ops.h. Nodes come from node_make, so types are
+ * checked as everywhere, and errors get the statement's place in front. A statement sees only
+ * those above it, so there are no cycles. Time and memory are linear in the text. */
 #include "graph/ncg_int.h"
 
 #include <string.h>
@@ -23,8 +23,8 @@ typedef struct Definition {
 
 typedef struct Parser {
     Lexer lex;
-    char *next; /* the next line, still with its line feed */
-    Graph *g;   /* NULL before the graph statement */
+    char *next;    /* the next line, still with its line feed */
+    Graph *g;      /* NULL before the graph statement */
     Word defining; /* what the statement defines; empty in a return */
     bool returned;
     Vec(Definition *) defined;
@@ -32,7 +32,7 @@ typedef struct Parser {
     int n_statements;
 } Parser;
 
-/* ---- names of nodes ------------------------------------------------------------------- */
+/* ---- names of nodes ----------------------------------------------------- */
 
 static Definition *lookup(const Parser *p, Word name)
 {
@@ -101,7 +101,7 @@ static void define(Parser *p, Word name, Node *n)
     *vec_push(a, &p->defined) = d;
 }
 
-/* ---- attributes ----------------------------------------------------------------------- */
+/* ---- attributes --------------------------------------------------------- */
 
 static void read_axis(Lexer *l, Attr *a)
 {
@@ -147,8 +147,8 @@ static const struct Attribute {
     unsigned flag;
     void (*read)(Lexer *l, Attr *a);
 } attributes[] = {
-    {"axis", A_AXIS, read_axis},    {"dtype", A_DTYPE, read_dtype},  {"shape", A_SHAPE, read_shape},
-    {"perm", A_PERM, read_perm},    {"start", A_RANGE, read_start},  {"stop", A_RANGE, read_stop},
+    {"axis", A_AXIS, read_axis}, {"dtype", A_DTYPE, read_dtype}, {"shape", A_SHAPE, read_shape},
+    {"perm", A_PERM, read_perm}, {"start", A_RANGE, read_start}, {"stop", A_RANGE, read_stop},
 };
 
 static int find_attribute(const Lexer *l, Word key, Op op)
@@ -187,12 +187,13 @@ static void read_attributes(Lexer *l, Op op, Attr *a)
     }
     for (int i = 0; i < (int)countof(attributes); i++) {
         if (op_info[op].attrs & attributes[i].flag && !seen[i]) {
-            lex_fail(l, l->s, "%s needs the attribute %s=.", op_info[op].name, attributes[i].name);
+            lex_fail(l, l->s, "%s needs the attribute %s=.", op_info[op].name,
+                     attributes[i].name);
         }
     }
 }
 
-/* ---- one node ------------------------------------------------------------------------- */
+/* ---- one node ----------------------------------------------------------- */
 
 /* False where node_make will refuse the shape in its own words. */
 static bool countable(const Shape *s, int64_t *count)
@@ -221,7 +222,8 @@ static void read_values(Lexer *l, Attr *a)
         found++;
     }
     if (countable(&a->shape, &wanted) && wanted != found) {
-        lex_fail(l, l->s, "the constant has %lld value%s, but its shape %.200s has %lld element%s.",
+        lex_fail(l, l->s,
+                 "the constant has %lld value%s, but its shape %.200s has %lld element%s.",
                  (long long)found, found == 1 ? "" : "s", shape_text(l->e, &a->shape),
                  (long long)wanted, wanted == 1 ? "" : "s");
     }
@@ -305,7 +307,7 @@ static void definition(Parser *p, Word name)
     define(p, name, n);
 }
 
-/* ---- statements ----------------------------------------------------------------------- */
+/* ---- statements --------------------------------------------------------- */
 
 static void graph_statement(Parser *p)
 {
@@ -344,7 +346,8 @@ static void statement(Env *e, void *arg)
     Parser *p = arg;
     Lexer *l = &p->lex;
     l->mark = l->s;
-    Word first = lex_node(l, "a statement: NAME = OPERATION ..., graph NAME or return NAME=NODE, ...");
+    Word first =
+        lex_node(l, "a statement: NAME = OPERATION ..., graph NAME or return NAME=NODE, ...");
     bool defines = lex_accept(l, '=');
     if (++p->n_statements > MAX_STATEMENTS) {
         lex_fail(l, first.at, "the graph has more than %d statements.", MAX_STATEMENTS);
@@ -368,7 +371,7 @@ static void statement(Env *e, void *arg)
     }
 }
 
-/* ---- files ---------------------------------------------------------------------------- */
+/* ---- files -------------------------------------------------------------- */
 
 /* An error that knows no place, from node_make or below, gets the statement's. */
 _Noreturn static void reraise(const Lexer *l)
@@ -406,8 +409,8 @@ static void check_text(Env *e, const char *text, size_t len, const char *file)
         for (const char *s = text; s < nul; s++) {
             line += *s == '\n';
         }
-        fail(e, E_SYNTAX, "%s:%d:1: the line holds a NUL byte, so this is not a text file.", file,
-             line);
+        fail(e, E_SYNTAX, "%s:%d:1: the line holds a NUL byte, so this is not a text file.",
+             file, line);
     }
 }
 
@@ -415,9 +418,11 @@ Graph *ncg_parse(Env *e, const char *text, size_t len, const char *file)
 {
     enum { SHOWN_PATH = 200 }; /* the end of a path says more than its beginning */
     size_t path = strlen(file);
-    file = path > SHOWN_PATH ? arena_printf(&e->kernel, "...%s", file + path - SHOWN_PATH) : file;
+    file =
+        path > SHOWN_PATH ? arena_printf(&e->kernel, "...%s", file + path - SHOWN_PATH) : file;
     check_text(e, text, len, file);
-    size_t mark = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* a byte order mark */
+    size_t mark =
+        len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* a byte order mark */
     Parser p = {.lex = {.e = e, .file = file}};
     map_init(&p.by_name, &e->kernel);
     p.next = arena_strn(&e->kernel, text + mark, len - mark);
@@ -428,8 +433,9 @@ Graph *ncg_parse(Env *e, const char *text, size_t len, const char *file)
         }
     }
     if (!p.returned) {
-        lex_fail(&p.lex, p.lex.line_at, p.g ? "the graph ends without a return statement."
-                                            : "the file has no statement: graph NAME.");
+        lex_fail(&p.lex, p.lex.line_at,
+                 p.g ? "the graph ends without a return statement."
+                     : "the file has no statement: graph NAME.");
     }
     return p.g;
 }

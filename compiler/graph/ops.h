@@ -1,8 +1,7 @@
-/* ops.h - the 26 primitives, and `input`, which declares an argument: one row is one operation and
- * all there is to say of it. (The families of the published text add up to 27 as well; its sum
- * says 26.) The enum, the constructor's checks, the interpreter, lowering, the text form and
- * docs/ops.md are all expanded from this list. To add an operation: a row here, and where no
- * existing rule or evaluation fits, one function in rules.c or eval.c. */
+/* ops.h - the 26 primitives, and as 27th row `input`, which declares an argument: one row is one
+ * operation and all there is to say of it. The enum, the constructor's checks, the interpreter,
+ * lowering, the text form and docs/ops.md are all expanded from this list. To add an operation: a
+ * row here, and where no existing rule or evaluation fits, one function in rules.c or eval.c. */
 
 /* clang-format off */
 /*   id          name           family  arity dtype rule     shape rule   attributes      evaluation  scalar op   meaning */

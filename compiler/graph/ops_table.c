@@ -1,5 +1,6 @@
-/* ops_table.c - ops.h as the markdown table of docs/ops.md, so that the page cannot fall behind
- * the list. Rules are shown by the sentence that ops.h gives for each. */
+/* ops_table.c - ops.h as the page docs/ops.md, so that it cannot fall behind the list: how a
+ * statement is written, and a row an operation. Rules are shown by the sentence that ops.h gives
+ * for each. */
 #include "graph/graph.h"
 
 enum {
@@ -33,11 +34,17 @@ static const char *const arity_text[] = {"1 or more", "0", "1", "2", "3"}; /* by
 
 static const struct {
     unsigned attr; /* A_* */
-    const char *name;
+    const char *name, *written;
 } attr_text[] = {
-    {A_NAME, "name"},   {A_TYPE, "dtype, shape"}, {A_VALUE, "value"},
-    {A_AXIS, "axis"},   {A_EXPR, "expr"},         {A_DTYPE, "dtype"},
-    {A_SHAPE, "shape"}, {A_PERM, "perm"},         {A_RANGE, "start, stop"},
+    {A_NAME, "name", "`\"any text\"`, or left out: the statement's own name"},
+    {A_TYPE, "dtype, shape", "`f32[seq, 4]`, `i64[]`"},
+    {A_VALUE, "value", "`f32[2, 2] 1, -0.5, 1e-6, inf`, `bool[2] true, false`"},
+    {A_EXPR, "expr", "`past + 2*seq - 1`"},
+    {A_AXIS, "axis", "`axis=0`; `axis=-1` is the last"},
+    {A_DTYPE, "dtype", "`dtype=i32`"},
+    {A_SHAPE, "shape", "`shape=[seq, 2, 8]`"},
+    {A_PERM, "perm", "`perm=[1, 0, 2]`"},
+    {A_RANGE, "start, stop", "`start=0 stop=seq - 1`"},
 };
 
 static const struct {
@@ -60,9 +67,28 @@ static void put_attributes(unsigned attrs, Buf *out)
     }
 }
 
+/* What the page says before its tables. */
+static const char ops_intro[] =
+    "# The operations of a graph\n\n"
+    "Printed by `nanocompile dump ops` from `compiler/graph/ops.h`. There are 26 primitives; `input`, which\n"
+    "declares an argument, is the 27th row. Dtypes are f32, i64, i32, i8 and bool. A size is an integer or a\n"
+    "polynomial in symbols, and every symbol must be the whole size of some axis of an input.\n\n"
+    "In a `.ncg` file a statement is `NAME = OP OPERAND, ... ATTRIBUTE ...`, one a line, each after those it\n"
+    "uses; the file begins with `graph NAME` and ends with `return NAME=OPERAND, ...`. `#` begins a comment.\n\n";
+
+static void put_attribute_table(Buf *out)
+{
+    buf_str(out, "| attribute | is written |\n|---|---|\n");
+    for (size_t i = 0; i < countof(attr_text); i++) {
+        buf_printf(out, "| %s | %s |\n", attr_text[i].name, attr_text[i].written);
+    }
+}
+
 void ops_table(Buf *out)
 {
-    buf_str(out, "| op | family | operands | attributes | dtype | shape | meaning |\n"
+    buf_str(out, ops_intro);
+    put_attribute_table(out);
+    buf_str(out, "\n| op | family | operands | attributes | dtype | shape | meaning |\n"
                  "|---|---|---|---|---|---|---|\n");
     for (int i = 0; i < N_OPS; i++) {
         const OpInfo *info = &op_info[i];

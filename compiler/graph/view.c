@@ -45,7 +45,7 @@ void pool_release(Pool *p)
     }
 }
 
-/* ---- views ---------------------------------------------------------------------------- */
+/* ---- views -------------------------------------------------------------- */
 
 View view_of(Dtype t, int rank, const int64_t *dim, const void *data)
 {
@@ -110,7 +110,7 @@ View view_copy(Pool *p, const View *v)
     return copy;
 }
 
-/* ---- the walk ------------------------------------------------------------------------- */
+/* ---- the walk ----------------------------------------------------------- */
 
 static bool mergeable(const Walk *w, int n_views, const View *const *view, int axis)
 {
@@ -174,14 +174,14 @@ bool walk_next(Walk *w)
     return false;
 }
 
-/* ---- copies --------------------------------------------------------------------------- */
+/* ---- copies ------------------------------------------------------------- */
 
-#define COPY_RUN(T)                                                                    \
+#define COPY_RUN(T)                                                                            \
     static void copy_##T(int64_t n, char *to, int64_t to_step, const char *from, int64_t step) \
-    {                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                              \
-            memcpy(to + i * to_step, from + i * step, sizeof(T));                      \
-        }                                                                              \
+    {                                                                                          \
+        for (int64_t i = 0; i < n; i++) {                                                      \
+            memcpy(to + i * to_step, from + i * step, sizeof(T));                              \
+        }                                                                                      \
     }
 COPY_RUN(uint8_t)
 COPY_RUN(uint32_t)
@@ -197,8 +197,9 @@ void view_fill(const View *to, const View *from)
         if (w.n == 1 || (w.step[0] == bytes && w.step[1] == bytes)) {
             memcpy(w.at[0], w.at[1], (size_t)(w.n * bytes));
         } else {
-            (bytes == 1 ? copy_uint8_t : bytes == 4 ? copy_uint32_t : copy_uint64_t)(
-                w.n, w.at[0], w.step[0], w.at[1], w.step[1]);
+            (bytes == 1   ? copy_uint8_t
+             : bytes == 4 ? copy_uint32_t
+                          : copy_uint64_t)(w.n, w.at[0], w.step[0], w.at[1], w.step[1]);
         }
     }
 }

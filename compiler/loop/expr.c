@@ -15,7 +15,7 @@ static const uint8_t takes[N_SCALAR_OPS] = {
     [S_LE] = FLOATS | INTS,  [S_LT] = FLOATS | INTS,  [S_NE] = FLOATS | INTS | BOOLS,
     [S_OR] = BOOLS,          [S_NEG] = FLOATS | INTS, [S_EXP] = FLOATS,
     [S_SQRT] = FLOATS,       [S_RECIPROCAL] = FLOATS, [S_SIN] = FLOATS,
-    [S_COS] = FLOATS,
+    [S_COS] = FLOATS,        [S_EXP_APPROX] = FLOATS,
 };
 
 bool op_takes(ScalarOp op, Dtype t)
@@ -154,6 +154,16 @@ const Expr *x_cast(Arena *m, const Expr *a, Dtype to)
     }
     Expr *x = node(m, X_CAST, to);
     x->a = a;
+    return x;
+}
+
+const Expr *x_fma(Arena *m, const Expr *a, const Expr *b, const Expr *c)
+{
+    check(a->dtype == DT_F32 && b->dtype == DT_F32 && c->dtype == DT_F32);
+    Expr *x = node(m, X_FMA, DT_F32);
+    x->a = a;
+    x->b = b;
+    x->c = c;
     return x;
 }
 

@@ -6,7 +6,11 @@
  * need, float operations are single float operations. Every load and store is checked against
  * the operand's element count. Memory of the program is in e->kernel: who calls often resets
  * that. */
+#include <math.h>
+
 #include "loop/loop_int.h"
+#include "loop/schedule.h"
+#include "loop/tree.h"
 
 /* What runs often has an instruction of its own: name, scalar operation, dtype, result. */
 /* clang-format off */
@@ -29,13 +33,16 @@ typedef enum Opcode {
     I_SCALAR, /* any scalar operation */
     I_CAST,
     I_MOVE,
+    I_FMA,    /* a * b + dst, into dst */
+    I_GET,    /* dst = the register a further than b */
+    I_PUT,    /* the register a further than dst = b */
     I_LOAD_F32,
     I_LOAD,
     I_STORE,
     I_FAIL,   /* leave with code b if a */
     I_JUMP,   /* to b */
     I_UNLESS, /* to b if not a */
-    I_LOOP,   /* dst = 0; to b unless dst < a */
+    I_LOOP,   /* to b unless dst < a */
     I_NEXT,   /* dst++; to b if dst < a */
     I_END,
 } Opcode;
@@ -54,8 +61,15 @@ typedef struct Code {
     const Kernel *k;
     Vec(Insn) insn;
     Vec(Value) reg;     /* with their first values */
-    int axis, sym, var; /* where those registers begin */
+    int axis, sym;      /* where those registers begin */
+    struct Place *var;  /* by variable: where its instances are */
+    int part, n_parts;
 } Code;
+
+typedef struct Place {
+    int reg;        /* of the first instance */
+    VarShape shape; /* n 0: the only one */
+} Place;
 
 /* ---- translation ---- */
 
@@ -154,6 +168,47 @@ static int compile_cast(Code *c, const Expr *x)
     return insn.dst;
 }
 
+/* The number of this point's instance: row-major over the shape. */
+static int compile_instance(Code *c, const VarShape *v)
+{
+    int at = new_reg(c, (Value){.i = 0});
+    for (int i = 0; i < v->n; i++) {
+        int extent = new_reg(c, (Value){.i = v->extent[i]}), product = new_regs(c, 1), sum = new_regs(c, 1);
+        add(c, (Insn){.code = I_MUL_I, .dst = product, .a = at, .b = extent});
+        add(c, (Insn){.code = I_ADD_I, .dst = sum, .a = product, .b = c->axis + v->axis[i]});
+        at = sum;
+    }
+    return at;
+}
+
+static int64_t instances(const VarShape *v)
+{
+    int64_t n = 1;
+    for (int i = 0; i < v->n; i++) {
+        n *= v->extent[i];
+    }
+    return n;
+}
+
+static int compile_var(Code *c, int var)
+{
+    const Place *p = &c->var[var];
+    if (p->shape.n == 0) {
+        return p->reg;
+    }
+    int at = compile_instance(c, &p->shape), dst = new_regs(c, 1);
+    add(c, (Insn){.code = I_GET, .dst = dst, .a = at, .b = p->reg});
+    return dst;
+}
+
+static int compile_fma(Code *c, const Expr *x)
+{
+    int a = compile(c, x->a), b = compile(c, x->b), sum = compile(c, x->c), dst = new_regs(c, 1);
+    add(c, (Insn){.code = I_MOVE, .dst = dst, .a = sum});
+    add(c, (Insn){.code = I_FMA, .dst = dst, .a = a, .b = b});
+    return dst;
+}
+
 /* The register that holds x once the code up to here has run. */
 static int compile(Code *c, const Expr *x)
 {
@@ -161,11 +216,12 @@ static int compile(Code *c, const Expr *x)
     case X_CONST: return new_reg(c, x->value);
     case X_AXIS: return c->axis + x->id;
     case X_SYM: return c->sym + x->id;
-    case X_VAR: return c->var + x->id;
+    case X_VAR: return compile_var(c, x->id);
     case X_LOAD: return compile_load(c, x);
     case X_OP: return compile_op(c, x);
     case X_SELECT: return compile_choice(c, x->a, x->b, x->c);
     case X_CAST: return compile_cast(c, x);
+    case X_FMA: return compile_fma(c, x);
     }
     bug("expression of unknown kind %d", (int)x->kind);
 }
@@ -173,13 +229,16 @@ static int compile(Code *c, const Expr *x)
 /* Code that ends in the instruction that makes the value writes the variable itself. */
 static void compile_assign(Code *c, int var, const Expr *value)
 {
+    const Place *p = &c->var[var];
     bool choice = value->kind == X_SELECT || (value->kind == X_OP && value->op == S_OR);
     bool made = value->kind == X_OP || value->kind == X_LOAD || value->kind == X_CAST;
     int a = compile(c, value);
-    if (made && !choice) {
-        c->insn.at[c->insn.n - 1].dst = c->var + var;
+    if (p->shape.n) {
+        add(c, (Insn){.code = I_PUT, .dst = p->reg, .a = compile_instance(c, &p->shape), .b = a});
+    } else if (made && !choice) {
+        c->insn.at[c->insn.n - 1].dst = p->reg;
     } else {
-        add(c, (Insn){.code = I_MOVE, .dst = c->var + var, .a = a});
+        add(c, (Insn){.code = I_MOVE, .dst = p->reg, .a = a});
     }
 }
 
@@ -197,69 +256,164 @@ static void compile_stmt(Code *c, const Stmt *s)
     }
 }
 
-typedef struct Loops { /* open loops: their I_LOOP instructions, outermost first */
-    int *at;
-    int n;
-} Loops;
+/* ---- the tree ---- */
 
-static Loops open_loops(Code *c, const int *axes, int n, AxisKind kind)
+static void compile_tree(Code *c, const Tree *t);
+
+static void compile_children(Code *c, const Tree *t)
 {
-    Loops open = {.at = arena_array(c->arena, int, n)};
-    for (int i = 0; i < n; i++) {
-        const Axis *a = &c->k->nest.axis.at[axes[i]];
-        if (a->kind == kind) {
-            int extent = compile(c, a->extent);
-            open.at[open.n++] =
-                add(c, (Insn){.code = I_LOOP, .dst = c->axis + axes[i], .a = extent});
+    for (int i = 0; i < t->child.n; i++) {
+        compile_tree(c, t->child.at[i]);
+    }
+}
+
+/* A parallel axis runs from n * part / n_parts up to n * (part + 1) / n_parts. */
+static int part_bound(Code *c, int extent, int part)
+{
+    int k = new_reg(c, (Value){.i = part}), n = new_reg(c, (Value){.i = c->n_parts});
+    int product = new_regs(c, 1), bound = new_regs(c, 1);
+    add(c, (Insn){.code = I_MUL_I, .dst = product, .a = extent, .b = k});
+    add(c, (Insn){.code = I_SCALAR, .op = S_IDIV, .from = DT_I64, .dst = bound, .a = product, .b = n});
+    return bound;
+}
+
+static void compile_for(Code *c, const Tree *t)
+{
+    bool par = c->k->nest.axis.at[t->axis].par;
+    int axis = c->axis + t->axis, extent = compile(c, t->value);
+    int from = par ? part_bound(c, extent, c->part) : new_reg(c, (Value){.i = 0});
+    int to = par ? part_bound(c, extent, c->part + 1) : extent;
+    add(c, (Insn){.code = I_MOVE, .dst = axis, .a = from});
+    int loop = add(c, (Insn){.code = I_LOOP, .dst = axis, .a = to});
+    compile_children(c, t);
+    add(c, (Insn){.code = I_NEXT, .dst = axis, .a = to, .b = loop + 1});
+    c->insn.at[loop].b = c->insn.n;
+}
+
+static void compile_if(Code *c, const Tree *t)
+{
+    if (t->last_part) {
+        if (c->part == c->n_parts - 1) {
+            compile_children(c, t);
         }
+        return;
     }
-    return open;
+    int test = compile(c, t->value), unless = -1, jump = -1;
+    unless = add(c, (Insn){.code = I_UNLESS, .a = test});
+    if (t->negated) {
+        jump = add(c, (Insn){.code = I_JUMP});
+        c->insn.at[unless].b = c->insn.n;
+    }
+    compile_children(c, t);
+    c->insn.at[t->negated ? jump : unless].b = c->insn.n;
 }
 
-static void close_loops(Code *c, Loops open)
+static void compile_switch(Code *c, const Tree *t)
 {
-    for (int i = open.n - 1; i >= 0; i--) {
-        Insn loop = c->insn.at[open.at[i]];
-        add(c, (Insn){.code = I_NEXT, .dst = loop.dst, .a = loop.a, .b = open.at[i] + 1});
-        c->insn.at[open.at[i]].b = c->insn.n;
+    int value = compile(c, t->value);
+    for (int i = 0; i < t->child.n; i++) {
+        int k = new_reg(c, (Value){.i = i + 1}), differs = new_regs(c, 1);
+        add(c, (Insn){.code = I_SCALAR, .op = S_NE, .from = DT_I64, .dst = differs, .a = value, .b = k});
+        int unless = add(c, (Insn){.code = I_UNLESS, .a = differs});
+        int jump = add(c, (Insn){.code = I_JUMP});
+        c->insn.at[unless].b = c->insn.n;
+        compile_tree(c, t->child.at[i]);
+        c->insn.at[jump].b = c->insn.n;
     }
 }
 
-static void compile_phase(Code *c, const Phase *p)
+static void place_accs(Code *c, const Phase *p, const VarShape *shape)
 {
-    Loops space = open_loops(c, p->loops.at, p->loops.n, AXIS_SPACE);
     for (int i = 0; i < p->acc.n; i++) {
-        compile_assign(c, p->acc.at[i].var, p->acc.at[i].init);
+        c->var[p->acc.at[i].var] = (Place){new_regs(c, (int)instances(shape)), *shape};
     }
-    Loops reduce = open_loops(c, p->loops.at, p->loops.n, AXIS_REDUCE);
-    for (int i = 0; i < p->body.n; i++) {
-        compile_stmt(c, &p->body.at[i]);
-    }
-    for (int i = 0; i < p->acc.n; i++) {
-        compile_assign(c, p->acc.at[i].var, p->acc.at[i].update);
-    }
-    close_loops(c, reduce);
-    for (int i = 0; i < p->finish.n; i++) {
-        compile_stmt(c, &p->finish.at[i]);
-    }
-    close_loops(c, space);
 }
 
-static Code compile_kernel(Env *e, const Kernel *k, const int64_t *syms)
+/* into = into op from, for two partial results of one accumulator. */
+static void compile_join(Code *c, const Accum *acc, int into, int from)
 {
-    Code c = {.arena = &e->kernel, .k = k};
+    const Expr *value;
+    Dtype t = c->k->nest.var.at[acc->var].dtype;
+    if (acc_is_sum(acc, &value)) {
+        add(c, (Insn){.code = I_SCALAR, .op = S_ADD, .from = (uint8_t)t, .dst = into, .a = into, .b = from});
+        return;
+    }
+    int less = new_regs(c, 1), nan = new_regs(c, 1);
+    add(c, (Insn){.code = I_SCALAR, .op = S_LT, .from = (uint8_t)t, .dst = less, .a = into, .b = from});
+    add(c, (Insn){.code = I_SCALAR, .op = S_NE, .from = (uint8_t)t, .dst = nan, .a = from, .b = from});
+    add(c, (Insn){.code = I_SCALAR, .op = S_OR, .from = DT_BOOL, .dst = less, .a = less, .b = nan});
+    int unless = add(c, (Insn){.code = I_UNLESS, .a = less});
+    add(c, (Insn){.code = I_MOVE, .dst = into, .a = from});
+    c->insn.at[unless].b = c->insn.n;
+}
+
+/* The upper half joins the lower until one is left: for 8, 4 + 2 + 1 joins. */
+static void compile_combine(Code *c, const Tree *t)
+{
+    int64_t priv = instances(&t->priv), tile = instances(&t->shape);
+    for (int i = 0; i < t->phase->acc.n; i++) {
+        const Accum *acc = &t->phase->acc.at[i];
+        int from = c->var[acc->var].reg, to = new_regs(c, (int)tile);
+        for (int64_t k = 0; k < tile; k++) {
+            int first = from + (int)(k * priv);
+            for (int64_t n = priv; n > 1; n = (n + 1) / 2) {
+                for (int64_t p = 0; p < n / 2; p++) {
+                    compile_join(c, acc, first + (int)p, first + (int)(p + (n + 1) / 2));
+                }
+            }
+            add(c, (Insn){.code = I_MOVE, .dst = to + (int)k, .a = first});
+        }
+        c->var[acc->var] = (Place){to, t->shape};
+    }
+}
+
+static void compile_init(Code *c, const Tree *t)
+{
+    for (int i = 0; i < t->phase->acc.n; i++) {
+        compile_assign(c, t->phase->acc.at[i].var, t->phase->acc.at[i].init);
+    }
+}
+
+static void compile_update(Code *c, const Tree *t)
+{
+    for (int i = 0; i < t->phase->acc.n; i++) {
+        compile_assign(c, t->phase->acc.at[i].var, t->phase->acc.at[i].update);
+    }
+}
+
+static void compile_tree(Code *c, const Tree *t)
+{
+    switch (t->kind) {
+    case TREE_BLOCK: compile_children(c, t); break;
+    case TREE_FOR: compile_for(c, t); break;
+    case TREE_BIND: add(c, (Insn){.code = I_MOVE, .dst = c->axis + t->axis, .a = compile(c, t->value)}); break;
+    case TREE_IF: compile_if(c, t); break;
+    case TREE_SWITCH: compile_switch(c, t); break;
+    case TREE_ACC: place_accs(c, t->phase, &t->shape); break;
+    case TREE_INIT: compile_init(c, t); break;
+    case TREE_UPDATE: compile_update(c, t); break;
+    case TREE_COMBINE: compile_combine(c, t); break;
+    case TREE_LET:
+    case TREE_STORE:
+    case TREE_FAIL: compile_stmt(c, t->stmt); break;
+    case TREE_PREFETCH: break; /* no meaning, only speed */
+    }
+}
+
+static Code compile_kernel(Env *e, const Kernel *k, const int64_t *syms, int part, int n_parts)
+{
+    Code c = {.arena = &e->kernel, .k = k, .part = part, .n_parts = n_parts};
     const Nest *n = &k->nest;
     c.axis = new_regs(&c, n->axis.n);
     c.sym = new_regs(&c, k->n_syms);
-    c.var = new_regs(&c, n->var.n);
+    c.var = arena_array(&e->kernel, Place, n->var.n);
+    for (int i = 0; i < n->var.n; i++) {
+        c.var[i].reg = new_regs(&c, 1);
+    }
     for (int i = 0; i < k->n_syms; i++) {
         c.reg.at[c.sym + i].i = syms[i];
     }
-    Loops outer = open_loops(&c, n->outer.at, n->outer.n, AXIS_SPACE);
-    for (int i = 0; i < n->phase.n; i++) {
-        compile_phase(&c, &n->phase.at[i]);
-    }
-    close_loops(&c, outer);
+    compile_tree(&c, nest_tree(e, &e->kernel, k));
     add(&c, (Insn){.code = I_END});
     return c;
 }
@@ -315,6 +469,9 @@ static int execute(const Run *run, const Insn *code, Value *reg)
             break;
         case I_CAST: reg[i->dst] = scalar_cast(a, (Dtype)i->from, (Dtype)i->to); break;
         case I_MOVE: reg[i->dst] = a; break;
+        case I_FMA: reg[i->dst].f = fmaf(a.f, reg[i->b].f, reg[i->dst].f); break;
+        case I_GET: reg[i->dst] = reg[i->b + a.i]; break;
+        case I_PUT: reg[i->dst + a.i] = reg[i->b]; break;
         case I_LOAD_F32:
             check_index(run, i->b, a.i);
             reg[i->dst].f = ((const float *)run->params[i->b])[a.i];
@@ -328,20 +485,25 @@ static int execute(const Run *run, const Insn *code, Value *reg)
             break;
         case I_JUMP: i = code + i->b - 1; break;
         case I_UNLESS: i = a.i ? i : code + i->b - 1; break;
-        case I_LOOP:
-            reg[i->dst].i = 0;
-            i = a.i > 0 ? i : code + i->b - 1;
-            break;
+        case I_LOOP: i = reg[i->dst].i < a.i ? i : code + i->b - 1; break;
         case I_NEXT: i = ++reg[i->dst].i < a.i ? code + i->b - 1 : i; break;
         case I_END: return 0;
         }
     }
 }
 
-int nest_run(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems,
-             const int64_t *syms)
+int nest_run_part(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems, const int64_t *syms,
+                  int part, int n_parts)
 {
-    Code c = compile_kernel(e, k, syms);
+    if (part > 0 && !k->parallel) {
+        return 0;
+    }
+    Code c = compile_kernel(e, k, syms, part, k->parallel ? n_parts : 1);
     Run run = {.e = e, .k = k, .params = params, .n_elems = n_elems};
     return execute(&run, c.insn.at, c.reg.at);
+}
+
+int nest_run(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems, const int64_t *syms)
+{
+    return nest_run_part(e, k, params, n_elems, syms, 0, 1);
 }

@@ -9,7 +9,7 @@
 /* ---- expr.c: scalar expressions, immutable, made by constructors that fold integers only ------
  * Float operands are never folded: every float operation written is performed, in order. */
 
-typedef enum ExprKind { X_CONST, X_AXIS, X_SYM, X_VAR, X_LOAD, X_OP, X_SELECT, X_CAST } ExprKind;
+typedef enum ExprKind { X_CONST, X_AXIS, X_SYM, X_VAR, X_LOAD, X_OP, X_SELECT, X_CAST, X_FMA } ExprKind;
 
 typedef struct Expr Expr;
 struct Expr {
@@ -18,7 +18,8 @@ struct Expr {
     ScalarOp op;       /* X_OP */
     int id;            /* X_AXIS: axis; X_SYM: symbol slot; X_VAR: variable; X_LOAD: operand */
     Value value;       /* X_CONST */
-    const Expr *a, *b, *c; /* X_OP: a [b]; X_LOAD: a = element index; X_SELECT: a ? b : c; X_CAST: a */
+    const Expr *a, *b, *c; /* X_OP: a [b]; X_LOAD: a = element index; X_SELECT: a ? b : c; X_CAST: a;
+                              X_FMA: a * b + c, rounded once */
 };
 
 const Expr *x_const(Arena *m, Dtype t, Value v);
@@ -30,6 +31,7 @@ const Expr *x_load(Arena *m, int operand, Dtype t, const Expr *index);
 const Expr *x_op(Arena *m, ScalarOp op, const Expr *a, const Expr *b); /* b NULL for unary */
 const Expr *x_select(Arena *m, const Expr *cond, const Expr *a, const Expr *b);
 const Expr *x_cast(Arena *m, const Expr *a, Dtype to); /* to bool is (a != 0) */
+const Expr *x_fma(Arena *m, const Expr *a, const Expr *b, const Expr *c); /* f32 only */
 bool expr_eq(const Expr *a, const Expr *b);
 bool expr_is_int(const Expr *e, int64_t k); /* the i64 constant k */
 /* Calls visit on x and everything below it, in the order of the text. */
@@ -43,10 +45,26 @@ void expr_visit(const Expr *x, void (*visit)(const Expr *x, void *ctx), void *ct
 
 typedef enum AxisKind { AXIS_SPACE, AXIS_REDUCE } AxisKind;
 
+/* What happens where a split's factor does not divide the extent. */
+typedef enum Tail {
+    TAIL_NONE,    /* it divides */
+    TAIL_PEEL,    /* the rest in a loop of its own */
+    TAIL_MASK,    /* every point asks whether it is inside */
+    TAIL_PAD,     /* outside points are computed on padded operands and not stored */
+    TAIL_OVERLAP, /* the last tile is moved back over its neighbour */
+    TAIL_SWITCH,  /* one constant-size copy for each remainder */
+} Tail;
+
 typedef struct Axis {
-    const char *name;   /* m n k r h i j ..., unique in the nest */
+    const char *name;   /* m n k r h i j ..., unique in the nest; halves of a split: m.o m.i */
     AxisKind kind;
     const Expr *extent; /* of symbols and constants; a constant 1 gets no loop in C and index 0 */
+    int half_of;        /* 1 + the axis it is a half of; 0: an axis of the naive nest */
+    int outer, inner;   /* the halves, where it is split; 0 (never a half): it is not */
+    int64_t factor;     /* extent of the inner half */
+    Tail tail;
+    bool vec, unroll, par;
+    bool priv;          /* accumulators are private to each of its points, and combined afterwards */
 } Axis;
 
 typedef struct Var { /* an accumulator or a let, assigned as its phase says */
@@ -86,6 +104,7 @@ typedef struct Nest {
 
 void nest_check(Env *e, const Nest *n, int n_operands, int n_syms); /* bug()s on ill-formed nests: scopes, dtypes, ids */
 bool axis_is_unit(const Nest *n, int axis); /* constant extent 1 */
+bool axis_peels(const Nest *n, int axis); /* an outer half whose tail is code of its own, one turn more */
 bool phase_has(const Nest *n, const Phase *p, AxisKind kind); /* an axis of that kind among its loops */
 /* Calls visit on every expression of the nest in the order of the text; visit may replace it. */
 void nest_exprs(Nest *n, void (*visit)(const Expr **slot, void *ctx), void *ctx);
@@ -97,13 +116,33 @@ typedef struct Operand {
     Dtype dtype;
     bool constant;    /* weight or const: the same at every run */
     Vec(const Expr *) span; /* elements reached from its pointer: the largest of these */
+    struct Pack *pack; /* its panels, where a schedule packed it; NULL: as the graph has it */
 } Operand;
+
+typedef struct Pack { /* panels are row-major over these axes; filled once, when constants are loaded */
+    int n;
+    int axis[MAX_RANK];
+    const Expr *extent[MAX_RANK]; /* turns of each, tails rounded up */
+    const Expr *source;           /* element of the operand as the graph has it */
+    const Expr *count;            /* elements of the panels */
+} Pack;
+
+typedef struct Prefetch {
+    int operand, axis;
+    int64_t ahead_bytes;
+    const Expr *index; /* the operand's element at the axis's turn */
+} Prefetch;
 
 typedef struct Kernel {
     const char *kind;      /* elementwise row matmul matmul+epilogue reduce gather copy, or a primitive's name unfused */
     Vec(Operand) operand;  /* [0] is the output, the only one written */
     int n_syms;            /* symbols, numbered by first use in the text; printed s0 s1 ... */
     Nest nest;
+    Vec(Prefetch) prefetch;
+    const char *schedule;  /* text of the steps applied; NULL: none, the nest is naive */
+    bool in_lanes;         /* what vec asks for is legal: axes really are in lanes */
+    bool exact;            /* scheduled: the bits are the naive nest's */
+    bool parallel;         /* has an axis that is split over parts; else part 0 does all */
     const char *text;      /* canonical: kernel_finish writes it. Equal text is the same kernel */
     Hash hash;             /* of text */
     char symbol[36];       /* nc_ and 32 hex digits */
@@ -116,8 +155,10 @@ void kernel_text(Env *e, const Kernel *k, Buf *out); /* what kernel_finish store
 Kernel *kernel_parse(Env *e, const char *text, size_t len, const char *file);
 int64_t kernel_span(const Kernel *k, int operand, const int64_t *syms); /* elements, >= 0 */
 
-/* ---- print.c: the statement tree, as people read it ------------------------------------------- */
-void nest_print(Env *e, const Kernel *k, Buf *out); /* "for m < s0" ... one statement a line */
+/* ---- tree_print.c: the statement tree, as people read it --------------------------------------- */
+void nest_print(Env *e, const Kernel *k, Buf *out); /* "for m in s0:" ... one statement a line */
+
+/* ---- print.c: expressions -------------------------------------------------------------------- */
 /* Infix with the fewest parentheses that keep the tree; style says how leaves are spelt. */
 typedef struct ExprStyle {
     void (*constant)(Buf *out, Dtype t, Value v, bool typed); /* typed: nothing around gives the type */
@@ -135,6 +176,10 @@ void print_f32(Buf *out, float f); /* a finite float as a C literal, exact: 0.0f
 /* Same ABI as emitted C, plus element counts: every access is checked. Returns 0 or the FAIL code; an
  * access out of bounds fails with E_RANGE, naming operand and index. */
 int nest_run(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems, const int64_t *syms);
+
+/* One part of n_parts of it; without a parallel axis part 0 does all. */
+int nest_run_part(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems, const int64_t *syms,
+                  int part, int n_parts);
 
 /* ---- program.c: what a model becomes ----------------------------------------------------------- */
 

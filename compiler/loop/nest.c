@@ -11,6 +11,15 @@ bool axis_is_unit(const Nest *n, int axis)
     return expr_is_int(n->axis.at[axis].extent, 1);
 }
 
+bool axis_peels(const Nest *n, int axis)
+{
+    int whole = n->axis.at[axis].half_of - 1;
+    if (whole < 0 || n->axis.at[whole].outer != axis) {
+        return false;
+    }
+    return n->axis.at[whole].tail == TAIL_PEEL || n->axis.at[whole].tail == TAIL_SWITCH;
+}
+
 bool phase_has(const Nest *n, const Phase *p, AxisKind kind)
 {
     for (int i = 0; i < p->loops.n; i++) {

@@ -2,11 +2,11 @@
  *
  * Calls are walked in order. A call's output is placed before the buffers it reads last are
  * released, so no kernel's output overlaps its operands: that is what makes `restrict` in the
- * emitted C true. Placement is best fit: the smallest free block that suffices, the lowest where
- * several do, else the top of the arena grows.
+ * emitted C true. Placement is best fit: the smallest free block that suffices, the lowest
+ * where several do, else the top of the arena grows.
  *
- * Sizes change with every decoded token, so planning is on the steady path: everything that does
- * not depend on sizes is laid out once by plan_init, equal sizes are computed once, and
+ * Sizes change with every decoded token, so planning is on the steady path: everything that
+ * does not depend on sizes is laid out once by plan_init, equal sizes are computed once, and
  * plan_update allocates nothing.
  *
  * needs: program_lifetimes. */
@@ -16,7 +16,7 @@
 
 enum { ALIGN_BYTES = 64 };
 
-/* ---- what does not depend on sizes ------------------------------------------------------------ */
+/* ---- what does not depend on sizes ------------------------------------------------------ */
 
 static int size_class(Plan *p, const Buffer *b)
 {
@@ -30,7 +30,7 @@ static int size_class(Plan *p, const Buffer *b)
     return p->n_sizes++;
 }
 
-/* dead[dead_from[c]] .. dead[dead_from[c + 1] - 1] are the temporaries that call c touches last. */
+/* dead[dead_from[c]] .. dead[dead_from[c + 1] - 1]: the temporaries call c touches last. */
 static void sort_by_last_use(Plan *p, const Program *prog)
 {
     for (int b = 0; b < prog->buffer.n; b++) {
@@ -41,7 +41,7 @@ static void sort_by_last_use(Plan *p, const Program *prog)
     for (int c = 1; c <= prog->call.n; c++) {
         p->dead_from[c] += p->dead_from[c - 1];
     }
-    for (int b = prog->buffer.n - 1; b >= 0; b--) { /* each range fills downwards from its end */
+    for (int b = prog->buffer.n - 1; b >= 0; b--) { /* ranges fill from their ends */
         if (p->class_of[b] >= 0) {
             p->dead[--p->dead_from[prog->buffer.at[b].last]] = b;
         }
@@ -74,7 +74,7 @@ void plan_init(Plan *p, const Program *prog, Arena *m)
     sort_by_last_use(p, prog);
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------------ */
 
 /* Bytes of count elements, at least 1, rounded up to the alignment. False: over 2^63. */
 static bool rounded_bytes(const PlanSize *s, const int64_t sizes[MAX_SYMBOLS], int64_t *out)
@@ -122,7 +122,7 @@ static bool update_sizes(Plan *p, const Program *prog, const int64_t sizes[MAX_S
     return true;
 }
 
-/* ---- placement: free blocks by ascending address, no two of them adjacent ----------------------- */
+/* ---- placement: free blocks by ascending address, no two of them adjacent --------------- */
 
 static void free_delete(Plan *p, int i)
 {

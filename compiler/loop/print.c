@@ -146,6 +146,17 @@ static void print_load(const Printer *p, const Expr *x)
     buf_char(p->out, ']');
 }
 
+static void print_fma(const Printer *p, const Expr *x)
+{
+    buf_str(p->out, p->style->c ? "__builtin_fmaf(" : "fma(");
+    print_typed(p, x->a, PREC_SELECT);
+    buf_str(p->out, ", ");
+    print_typed(p, x->b, PREC_SELECT);
+    buf_str(p->out, ", ");
+    print_typed(p, x->c, PREC_SELECT);
+    buf_char(p->out, ')');
+}
+
 static void print_bare(const Printer *p, const Expr *x)
 {
     switch (x->kind) {
@@ -157,6 +168,7 @@ static void print_bare(const Printer *p, const Expr *x)
     case X_OP: print_op(p, x); break;
     case X_SELECT: print_select(p, x); break;
     case X_CAST: print_cast(p, x); break;
+    case X_FMA: print_fma(p, x); break;
     }
 }
 
@@ -256,98 +268,3 @@ const ExprStyle text_style = {
     .load = text_load,
     .cast = text_cast,
 };
-
-/* ---- the statement tree ---- */
-
-typedef struct Tree {
-    const Kernel *k;
-    Buf *out;
-    int depth;
-} Tree;
-
-static void indent(const Tree *t)
-{
-    for (int i = 0; i < t->depth; i++) {
-        buf_str(t->out, "    ");
-    }
-}
-
-static void tree_expr(const Tree *t, const char *before, const Expr *x)
-{
-    buf_str(t->out, before);
-    expr_print(t->out, &text_style, t->k, x);
-}
-
-/* Opens the loops of one kind; unit axes have none. */
-static void tree_loops(Tree *t, const int *axes, int n, AxisKind kind)
-{
-    const Nest *nest = &t->k->nest;
-    for (int i = 0; i < n; i++) {
-        const Axis *a = &nest->axis.at[axes[i]];
-        if (a->kind == kind && !axis_is_unit(nest, axes[i])) {
-            indent(t);
-            buf_printf(t->out, "for %s in ", a->name);
-            tree_expr(t, "", a->extent);
-            buf_str(t->out, ":\n");
-            t->depth++;
-        }
-    }
-}
-
-static void tree_assign(const Tree *t, int var, const Expr *value)
-{
-    indent(t);
-    buf_str(t->out, t->k->nest.var.at[var].name);
-    tree_expr(t, " = ", value);
-    buf_char(t->out, '\n');
-}
-
-static void tree_stmt(const Tree *t, const Stmt *s)
-{
-    if (s->kind == STMT_LET) {
-        tree_assign(t, s->var, s->value);
-        return;
-    }
-    indent(t);
-    if (s->kind == STMT_STORE) {
-        buf_str(t->out, t->k->operand.at[0].name);
-        tree_expr(t, "[", s->index);
-        tree_expr(t, "] = ", s->value);
-    } else {
-        tree_expr(t, "if ", s->value);
-        buf_printf(t->out, ": fail %d", s->code);
-    }
-    buf_char(t->out, '\n');
-}
-
-static void tree_phase(Tree *t, const Phase *p)
-{
-    int base = t->depth;
-    tree_loops(t, p->loops.at, p->loops.n, AXIS_SPACE);
-    for (int i = 0; i < p->acc.n; i++) {
-        tree_assign(t, p->acc.at[i].var, p->acc.at[i].init);
-    }
-    int space = t->depth;
-    tree_loops(t, p->loops.at, p->loops.n, AXIS_REDUCE);
-    for (int i = 0; i < p->body.n; i++) {
-        tree_stmt(t, &p->body.at[i]);
-    }
-    for (int i = 0; i < p->acc.n; i++) {
-        tree_assign(t, p->acc.at[i].var, p->acc.at[i].update);
-    }
-    t->depth = space;
-    for (int i = 0; i < p->finish.n; i++) {
-        tree_stmt(t, &p->finish.at[i]);
-    }
-    t->depth = base;
-}
-
-void nest_print(Env *e, const Kernel *k, Buf *out)
-{
-    (void)e;
-    Tree t = {.k = k, .out = out};
-    tree_loops(&t, k->nest.outer.at, k->nest.outer.n, AXIS_SPACE);
-    for (int i = 0; i < k->nest.phase.n; i++) {
-        tree_phase(&t, &k->nest.phase.at[i]);
-    }
-}

@@ -17,7 +17,8 @@ static int by_content(const void *x, const void *y)
     const AddedToken *a = x, *b = y;
     size_t len = a->content.len < b->content.len ? a->content.len : b->content.len;
     int order = memcmp(a->content.at, b->content.at, len);
-    return order ? order : (a->content.len > b->content.len) - (a->content.len < b->content.len);
+    return order ? order
+                 : (a->content.len > b->content.len) - (a->content.len < b->content.len);
 }
 
 void added_sort(Env *e, const char *file, Added *a)
@@ -25,8 +26,9 @@ void added_sort(Env *e, const char *file, Added *a)
     for (size_t i = 0; i < a->n; i++) {
         Span content = a->at[i].content;
         if (content.len == 0 || content.len > MOST_BYTES) {
-            fail(e, E_SYNTAX, "%s: the content of an added token has %zu bytes; 1 to %d are allowed.",
-                 file, content.len, MOST_BYTES);
+            fail(e, E_SYNTAX,
+                 "%s: the content of an added token has %zu bytes; 1 to %d are allowed.", file,
+                 content.len, MOST_BYTES);
         }
         a->first[(uint8_t)content.at[0]] = true;
     }
@@ -73,10 +75,12 @@ static const AddedToken *longest_at(const Added *a, const char *text, size_t len
     return found;
 }
 
-const AddedToken *added_find(const Added *a, const char *text, size_t len, size_t from, size_t *at)
+const AddedToken *added_find(const Added *a, const char *text, size_t len, size_t from,
+                             size_t *at)
 {
     for (size_t i = from; i < len; i++) {
-        const AddedToken *found = a->first[(uint8_t)text[i]] ? longest_at(a, text + i, len - i) : NULL;
+        const AddedToken *found =
+            a->first[(uint8_t)text[i]] ? longest_at(a, text + i, len - i) : NULL;
         if (found) {
             *at = i;
             return found;

@@ -1,7 +1,7 @@
 /* bpe.c - byte-pair encoding: the pair of lowest rank is joined first, the leftmost on ties.
  *
- * A short piece is an array in which the best pair is searched anew after each merge. A long one
- * is a linked list with a heap of pairs, so that a megabyte of one letter takes n log n steps.
+ * A short piece is an array in which the best pair is searched anew after each merge. A long
+ * one is a linked list with a heap of pairs: a megabyte of one letter takes n log n steps.
  * Pieces of ordinary text repeat, so their ids are remembered in a small table.
  * Needs: the vocabulary. spec: tokenizer 5 */
 #include "model/model_int.h"
@@ -12,7 +12,7 @@
 
 enum { SHORT_PIECE = 64, CACHE_SLOTS = 1 << 15 };
 
-/* ---- the merge table -------------------------------------------------------------- */
+/* ---- the merge table --------------------------------------------------------- */
 
 static size_t merge_home(const Bpe *b, uint32_t left, uint32_t right)
 {
@@ -37,7 +37,7 @@ static const Merge *merge_of(const Bpe *b, uint32_t left, uint32_t right)
     return m->left == NO_ID ? NULL : m;
 }
 
-/* The bytes of both parts, one behind the other, in out; false: not two parts of the alphabet. */
+/* The bytes of both parts, joined, in out; false: not two parts in the alphabet. */
 static bool merge_bytes(const Lists *lists, const MergeEntry *entry, char *out, Span part[2])
 {
     ptrdiff_t len = json_unescape(lists_span(lists, entry->part[0]), out), second = 0;
@@ -79,13 +79,16 @@ static uint32_t find_result(const Vocab *v, Span whole, uint32_t guess)
     return vocab_find(v, whole.at, whole.len);
 }
 
-static _Noreturn void bad_merge(Env *e, const Bpe *b, const Lists *lists, int rank, const char *what)
+static _Noreturn void bad_merge(Env *e, const Bpe *b, const Lists *lists, int rank,
+                                const char *what)
 {
     Span first = lists_span(lists, lists->merges.at[rank].part[0]);
-    fail(e, E_SYNTAX, "%s: merge %d, %s, %s.", b->file, rank, quoted(e, first.at, first.len), what);
+    fail(e, E_SYNTAX, "%s: merge %d, %s, %s.", b->file, rank, quoted(e, first.at, first.len),
+         what);
 }
 
-static Merge read_merge(Env *e, Bpe *b, const Lists *lists, int rank, char *scratch, uint32_t guess)
+static Merge read_merge(Env *e, Bpe *b, const Lists *lists, int rank, char *scratch,
+                        uint32_t guess)
 {
     Span part[2];
     if (!merge_bytes(lists, &lists->merges.at[rank], scratch, part)) {
@@ -113,7 +116,7 @@ static void read_merges(Env *e, Bpe *b, const Lists *lists)
     uint32_t last = NO_ID;
     for (int i = 0; i < lists->merges.n; i++) {
         Merge m = read_merge(e, b, lists, i, scratch, last + 1);
-        *merge_slot(b, m.left, m.right) = m; /* of two equal ones the last, as in the reference */
+        *merge_slot(b, m.left, m.right) = m; /* of two equal ones the last counts */
         b->made[m.result] = true;
         last = m.result;
     }
@@ -144,13 +147,13 @@ static uint32_t symbol_of(const Bpe *b, uint8_t byte)
 {
     uint32_t id = b->byte_id[byte];
     if (id == NO_ID) {
-        fail(b->vocab->env, E_INPUT, "%s: the vocabulary has no token for the byte 0x%02X of the text.",
-             b->file, byte);
+        fail(b->vocab->env, E_INPUT,
+             "%s: the vocabulary has no token for the byte 0x%02X of the text.", b->file, byte);
     }
     return id;
 }
 
-/* ---- short pieces ------------------------------------------------------------------- */
+/* ---- short pieces ------------------------------------------------------------ */
 
 /* Index of the pair to join next; -1: none joins. */
 static int best_pair(const Merge *const *pair, int n_pairs)
@@ -190,7 +193,7 @@ static int encode_short(const Bpe *b, const char *piece, int n, uint32_t symbol[
     return n;
 }
 
-/* ---- long pieces --------------------------------------------------------------------- */
+/* ---- long pieces ------------------------------------------------------------- */
 
 typedef struct Link {
     uint32_t symbol;
@@ -279,7 +282,7 @@ static void encode_long(Bpe *b, const char *piece, size_t len, Ids *out)
     }
 }
 
-/* ---- pieces that come again ------------------------------------------------------------ */
+/* ---- pieces that come again -------------------------------------------------- */
 
 static void push_ids(Ids *out, const int32_t *id, int n)
 {

@@ -21,7 +21,7 @@ static const Known known[] = {
     {"Qwen2.5", {0x302ef9830fa56885, 0x54719acfa6ade966}, false},
 };
 
-/* ---- recognising a template ---------------------------------------------------------------- */
+/* ---- recognising a template -------------------------------------------------- */
 
 /* Where a Jinja string literal that begins at s has its first end; NULL: nowhere. */
 static const char *find_in_literal(const char *s, const char *end)
@@ -51,7 +51,8 @@ static bool find_prompt(const char *text, const char **prompt, size_t *len)
     return false;
 }
 
-static Hash skeleton_hash(Env *e, const char *text, size_t len, const char *prompt, size_t prompt_len)
+static Hash skeleton_hash(Env *e, const char *text, size_t len, const char *prompt,
+                          size_t prompt_len)
 {
     Buf b;
     buf_init(&b, &e->kernel);
@@ -109,7 +110,7 @@ bool chat_recognise(Env *e, const char *text, size_t len, Chat *chat)
     return false;
 }
 
-/* ---- the folder's template -------------------------------------------------------------------- */
+/* ---- the folder's template --------------------------------------------------- */
 
 /* A template is a string, or the one called "default" in a list of named ones. */
 static void read_template(Env *e, const char *file, json_t *root, void *arg)
@@ -151,21 +152,26 @@ bool chat_open(Env *e, const char *dir, Tokenizer *t, Chat *chat, Err *why)
                    .start = tokenizer_find_added(t, "<|im_start|>"),
                    .end = tokenizer_find_added(t, "<|im_end|>")};
     if (!text) {
-        return err_set(why, E_INPUT, "%s has no chat template, so this model cannot chat; `run` "
-                       "continues plain text.", dir);
+        return err_set(why, E_INPUT,
+                       "%s has no chat template, so this model cannot chat; `run` "
+                       "continues plain text.",
+                       dir);
     }
     if (!chat_recognise(e, text, strlen(text), chat)) {
-        return err_set(why, E_INPUT, "%s: the chat template %s is not exactly that of Qwen2 or Qwen2.5, "
-                       "so this model cannot chat.", path, quoted(e, text, strlen(text)));
+        return err_set(why, E_INPUT,
+                       "%s: the chat template %s is not exactly that of Qwen2 or Qwen2.5, "
+                       "so this model cannot chat.",
+                       path, quoted(e, text, strlen(text)));
     }
     if (chat->start < 0 || chat->end < 0) {
-        return err_set(why, E_INPUT, "%s: the tokenizer lacks the added token %s of the chat template.",
-                       dir, chat->start < 0 ? "<|im_start|>" : "<|im_end|>");
+        return err_set(why, E_INPUT,
+                       "%s: the tokenizer lacks the added token %s of the chat template.", dir,
+                       chat->start < 0 ? "<|im_start|>" : "<|im_end|>");
     }
     return true;
 }
 
-/* ---- writing a conversation ---------------------------------------------------------------------- */
+/* ---- writing a conversation -------------------------------------------------- */
 
 /* Where a conversation goes: to ids, or to text. */
 typedef struct Sink {
@@ -193,7 +199,7 @@ static void put_text(const Sink *k, const char *s, size_t len)
     }
 }
 
-/* Role and content are one text: a content that begins with a line feed joins the one before it. */
+/* Role and content are one text: a line feed that begins the content joins the one before. */
 static void put_turn(Env *e, const Sink *k, const char *role, const char *content, size_t len)
 {
     Buf b;
@@ -216,7 +222,8 @@ static void put_message(Env *e, const Sink *k, const Message *m)
     if (is_role(m, "tool")) {
         fail(e, E_INPUT, "A message of role \"tool\" is not supported.");
     }
-    if (k->chat->any_role || is_role(m, "system") || is_role(m, "user") || is_role(m, "assistant")) {
+    if (k->chat->any_role || is_role(m, "system") || is_role(m, "user") ||
+        is_role(m, "assistant")) {
         put_turn(e, k, m->role, m->content, m->len);
     }
 }

@@ -25,7 +25,7 @@ typedef struct Reader {
     Config *c;
 } Reader;
 
-#define REFUSE(r, field, fmt, ...)                                                     \
+#define REFUSE(r, field, fmt, ...) \
     fail((r)->e, E_SYNTAX, "%s: \"%s\" " fmt ".", (r)->file, field, ##__VA_ARGS__)
 
 /* The field of an object; JSON null counts as absent. */
@@ -46,20 +46,14 @@ static const char *shown_real(Reader *r, double x)
 static const char *shown(Reader *r, json_t *v)
 {
     switch (json_typeof(v)) {
-    case JSON_STRING:
-        return quoted(r->e, json_string_value(v), json_string_length(v));
+    case JSON_STRING: return quoted(r->e, json_string_value(v), json_string_length(v));
     case JSON_INTEGER:
         return arena_printf(&r->e->kernel, "%lld", (long long)json_integer_value(v));
-    case JSON_REAL:
-        return shown_real(r, json_real_value(v));
-    case JSON_TRUE:
-        return "true";
-    case JSON_FALSE:
-        return "false";
-    case JSON_ARRAY:
-        return arena_printf(&r->e->kernel, "a list of %zu", json_array_size(v));
-    default:
-        return "an object";
+    case JSON_REAL: return shown_real(r, json_real_value(v));
+    case JSON_TRUE: return "true";
+    case JSON_FALSE: return "false";
+    case JSON_ARRAY: return arena_printf(&r->e->kernel, "a list of %zu", json_array_size(v));
+    default: return "an object";
     }
 }
 
@@ -69,7 +63,7 @@ static bool is_text(json_t *v, const char *s)
            memcmp(json_string_value(v), s, strlen(s)) == 0;
 }
 
-/* ---- numbers and flags ---------------------------------------------------------------------- */
+/* ---- numbers and flags ------------------------------------------------------------- */
 
 static int64_t int_value(Reader *r, const char *field, json_t *v, int64_t min, int64_t max)
 {
@@ -103,11 +97,12 @@ static bool flag(Reader *r, const char *field, bool absent)
 
 typedef struct IntField {
     const char *name;
-    size_t offset;  /* of an int64_t in Config */
+    size_t offset; /* of an int64_t in Config */
     int64_t min, max;
     int64_t absent; /* value where the file has none, or REQUIRED */
 } IntField;
 
+/* clang-format off */
 static const IntField int_fields[] = {
     /* name, place, least, most, when absent */
     {"vocab_size", offsetof(Config, vocab_size), 1, 1 << 24, REQUIRED},
@@ -120,6 +115,7 @@ static const IntField int_fields[] = {
     {"max_position_embeddings", offsetof(Config, max_positions), 1, INT32_MAX, 0},
     {"bos_token_id", offsetof(Config, bos), 0, INT32_MAX, -1},
 };
+/* clang-format on */
 
 static void read_ints(Reader *r)
 {
@@ -134,7 +130,7 @@ static void read_ints(Reader *r)
     }
 }
 
-/* ---- what kind of model ----------------------------------------------------------------------- */
+/* ---- what kind of model ------------------------------------------------------------ */
 
 static void read_arch(Reader *r)
 {
@@ -188,7 +184,7 @@ static void check_features(Reader *r)
     }
 }
 
-/* ---- rotary embedding (CASES 1 and 2) ----------------------------------------------------------- */
+/* ---- rotary embedding (CASES 1 and 2) ---------------------------------------------- */
 
 /* rope_scaling (older files) or rope_parameters (transformers 5): anything but the plain rotary
  * embedding is refused by its name. */
@@ -210,7 +206,8 @@ static void check_scaling(Reader *r, const char *field, json_t *scaling)
     }
     const char *key;
     json_t *v;
-    json_object_foreach(scaling, key, v) {
+    json_object_foreach(scaling, key, v)
+    {
         bool known = false;
         for (size_t i = 0; i < countof(plain); i++) {
             known = known || strcmp(key, plain[i]) == 0;
@@ -237,8 +234,8 @@ static void read_rope(Reader *r)
         const char *field = arena_printf(&r->e->kernel, "%s.rope_theta", nests[i]);
         double other = inner ? positive(r, field, inner) : theta;
         if (theta != 0 && other != theta) {
-            REFUSE(r, from, "is %.9g but \"%s\" is %.9g; which of them holds is not said", theta,
-                   field, other);
+            REFUSE(r, from, "is %.9g but \"%s\" is %.9g; which of them holds is not said",
+                   theta, field, other);
         }
         if (inner) {
             theta = other;
@@ -246,13 +243,14 @@ static void read_rope(Reader *r)
         }
     }
     if (theta == 0) {
-        REFUSE(r, "rope_theta", "is missing, at top level and in \"rope_parameters\"; "
+        REFUSE(r, "rope_theta",
+               "is missing, at top level and in \"rope_parameters\"; "
                "it is never assumed");
     }
     r->c->rope_theta = theta;
 }
 
-/* ---- sliding window (CASES 3) -------------------------------------------------------------------- */
+/* ---- sliding window (CASES 3) ------------------------------------------------------ */
 
 static void check_layer_types(Reader *r)
 {
@@ -265,10 +263,13 @@ static void check_layer_types(Reader *r)
                (long long)r->c->n_layers);
     }
     size_t i;
-    json_array_foreach(types, i, type) {
+    json_array_foreach(types, i, type)
+    {
         if (!is_text(type, "full_attention")) {
-            REFUSE(r, "layer_types", "says %s of layer %zu; only full attention is supported "
-                   "(no sliding window)", shown(r, type), i);
+            REFUSE(r, "layer_types",
+                   "says %s of layer %zu; only full attention is supported "
+                   "(no sliding window)",
+                   shown(r, type), i);
         }
     }
 }
@@ -280,13 +281,14 @@ static void check_window(Reader *r)
     json_t *v = get(r->root, "max_window_layers");
     int64_t full = v ? int_value(r, "max_window_layers", v, 0, INT32_MAX) : 0;
     if (used && full < r->c->n_layers) {
-        REFUSE(r, "use_sliding_window", "is true and \"max_window_layers\" %s: layers %lld to %lld "
+        REFUSE(r, "use_sliding_window",
+               "is true and \"max_window_layers\" %s: layers %lld to %lld "
                "would use a sliding window, which is not supported",
                v ? shown(r, v) : "is missing", (long long)full, (long long)r->c->n_layers - 1);
     }
 }
 
-/* ---- sizes ---------------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------- */
 
 static void derive_heads(Reader *r)
 {
@@ -295,35 +297,38 @@ static void derive_heads(Reader *r)
         c->n_kv_heads = c->n_heads;
     }
     if (c->n_heads % c->n_kv_heads != 0) {
-        REFUSE(r, "num_key_value_heads", "is %lld, which does not divide the %lld of "
-               "\"num_attention_heads\"", (long long)c->n_kv_heads, (long long)c->n_heads);
+        REFUSE(r, "num_key_value_heads",
+               "is %lld, which does not divide the %lld of "
+               "\"num_attention_heads\"",
+               (long long)c->n_kv_heads, (long long)c->n_heads);
     }
     bool given = c->head_dim != 0;
     if (!given && c->hidden_size % c->n_heads != 0) {
-        REFUSE(r, "hidden_size", "is %lld, which \"num_attention_heads\" %lld does not divide, and "
-               "there is no \"head_dim\"", (long long)c->hidden_size, (long long)c->n_heads);
+        REFUSE(r, "hidden_size",
+               "is %lld, which \"num_attention_heads\" %lld does not divide, and "
+               "there is no \"head_dim\"",
+               (long long)c->hidden_size, (long long)c->n_heads);
     }
     if (!given) {
         c->head_dim = c->hidden_size / c->n_heads;
     }
     if (c->head_dim % 2 != 0) {
-        REFUSE(r, given ? "head_dim" : "hidden_size", "gives heads of %lld, but rotary embedding "
-               "needs an even size", (long long)c->head_dim);
+        REFUSE(r, given ? "head_dim" : "hidden_size",
+               "gives heads of %lld, but rotary embedding "
+               "needs an even size",
+               (long long)c->head_dim);
     }
 }
 
-/* The whole model as f32 must be addressable; widths are bounded, so single weights cannot wrap. */
+/* The whole model as f32 must be addressable. The bounds of int_fields keep the sum below
+ * 2^61, so that it cannot wrap. */
 static void check_total(Reader *r)
 {
-    Config *c = r->c;
-    int64_t one = config_parameters(&(Config){
-        .arch = c->arch, .vocab_size = c->vocab_size, .hidden_size = c->hidden_size,
-        .intermediate_size = c->intermediate_size, .n_layers = 1, .n_heads = c->n_heads,
-        .n_kv_heads = c->n_kv_heads, .head_dim = c->head_dim});
-    int64_t bytes;
-    if (__builtin_mul_overflow(one, 4 * c->n_layers, &bytes)) {
-        REFUSE(r, "num_hidden_layers", "is %lld; with blocks and vocabulary of this size the "
-               "weights would not fit 63 bits of bytes", (long long)c->n_layers);
+    if (config_parameters(r->c) > (int64_t)1 << 45) {
+        REFUSE(r, "num_hidden_layers",
+               "is %lld; with blocks and a vocabulary of these sizes the "
+               "weights would need more than 128 TB as f32",
+               (long long)r->c->n_layers);
     }
 }
 

@@ -75,7 +75,8 @@ void decoder_end(Decoder *d, Buf *out)
     }
 }
 
-void tokenizer_decode(const Tokenizer *t, const int32_t *ids, int n, bool skip_special, Buf *out)
+void tokenizer_decode(const Tokenizer *t, const int32_t *ids, int n, bool skip_special,
+                      Buf *out)
 {
     Decoder d = decoder_start(t, skip_special);
     for (int i = 0; i < n; i++) {

@@ -17,8 +17,8 @@ void tokenizer_encode(Tokenizer *t, const char *text, size_t len, bool parse_spe
 {
     enum { MOST = 1 << 30 }; /* positions in a piece are 32 bits wide */
     if (len > MOST) {
-        fail(t->env, E_INPUT, "The text has %zu bytes; at most %d can be tokenized at once.", len,
-             MOST);
+        fail(t->env, E_INPUT, "The text has %zu bytes; at most %d can be tokenized at once.",
+             len, MOST);
     }
     size_t valid = utf8_valid(text, len);
     if (valid < len) {

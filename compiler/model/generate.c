@@ -1,6 +1,6 @@
-/* generate.c - text from a model, one token at a time, and its perplexity on a text. Knows a model only as
- * a Stepper, so that the interpreter, compiled C and a test's closed form are all driven alike.
- * spec: int8 7 (perplexity), tokenizer 10 (order of sampling) */
+/* generate.c - text from a model, one token at a time, and its perplexity on a text. Knows a model
+ * only as a Stepper, so that the interpreter, compiled C and a test's closed form are all driven
+ * alike. spec: int8 7 (perplexity), tokenizer 10 (order of sampling) */
 #include <math.h>
 
 #include "model/model.h"
@@ -14,37 +14,52 @@ static int32_t argmax(const float *logits, int64_t n)
     return best;
 }
 
-bool generate(const Generate *g, Stepper *s, const int32_t *prompt, int n_prompt, Generated *out, Err *err)
+static bool stopped(const Generate *g)
 {
-    const int32_t *feed = prompt;
-    int n_feed = n_prompt;
+    return g->interrupted && *g->interrupted;
+}
+
+/* One token more: feeds ids, chooses. False: the text ends here, for the reason in out->end, or
+ * because of err. */
+static bool next_token(const Generate *g, Stepper *s, const int32_t *ids, int n, Generated *out,
+                       Err *err)
+{
+    const float *logits;
+    if (s->max_positions && n > s->max_positions - s->n_fed) {
+        out->end = END_CONTEXT;
+        return false;
+    }
+    if (!s->feed(s, ids, n, false, &logits, err)) {
+        out->end = err->code == E_INTERRUPT ? END_INTERRUPTED : END_FAILED;
+        return false;
+    }
+    out->last = g->sampler ? sampler_next(g->sampler, logits) : argmax(logits, s->n_vocab);
+    if (g->stops && stops_has(g->stops, out->last)) {
+        out->end = END_STOP;
+        return false;
+    }
+    out->n++;
+    if ((g->token && !g->token(g->ctx, out->last)) || stopped(g)) {
+        out->end = END_INTERRUPTED;
+        return false;
+    }
+    return true;
+}
+
+bool generate(const Generate *g, Stepper *s, const int32_t *prompt, int n_prompt, Generated *out,
+              Err *err)
+{
     *out = (Generated){.end = END_LENGTH, .last = -1};
     if (n_prompt < 1) {
         return err_set(err, E_INPUT, "The prompt is empty: there is nothing to continue.");
     }
-    while (out->n < g->max_tokens) {
-        const float *logits;
-        if (s->max_positions && s->n_fed + n_feed > s->max_positions) {
-            out->end = END_CONTEXT;
-            break;
-        }
-        if (!s->feed(s, feed, n_feed, false, &logits, err)) {
-            return false;
-        }
-        out->last = g->sampler ? sampler_next(g->sampler, logits) : argmax(logits, s->n_vocab);
-        if (g->stops && stops_has(g->stops, out->last)) {
-            out->end = END_STOP;
-            break;
-        }
-        out->n++;
-        if ((g->token && !g->token(g->ctx, out->last)) || (g->interrupted && *g->interrupted)) {
-            out->end = END_INTERRUPTED;
-            break;
-        }
-        feed = &out->last;
-        n_feed = 1;
+    const int32_t *ids = prompt;
+    int n = n_prompt;
+    while (out->n < g->max_tokens && next_token(g, s, ids, n, out, err)) {
+        ids = &out->last;
+        n = 1;
     }
-    return true;
+    return out->end != END_FAILED;
 }
 
 /* -log softmax(row)[id], in f64. */
@@ -65,8 +80,8 @@ bool perplexity(Stepper *s, const int32_t *ids, int n, int chunk, Perplexity *ou
     double total = 0;
     *out = (Perplexity){0};
     if (chunk < 2 || n < 2) {
-        return err_set(err, E_INPUT, "Perplexity needs at least 2 tokens and chunks of at least 2: not %d in chunks of %d.",
-                       n, chunk);
+        return err_set(err, E_INPUT, "Perplexity needs at least 2 tokens and chunks of at least 2: not "
+                                     "%d in chunks of %d.", n, chunk);
     }
     for (int at = 0; n - at >= 2; at += chunk) { /* a last chunk of one token scores nothing */
         int len = n - at < chunk ? n - at : chunk;

@@ -28,9 +28,9 @@ Sampling sampling_greedy(void)
 void sampling_check(Env *e, const Sampling *s)
 {
     double x;
-#define X(field, type, off, allowed, words)                                                      \
-    if (x = (double)s->field, !(allowed)) {                                                      \
-        fail(e, E_INPUT, "%s is %g; allowed is %s.", #field, x, words);                          \
+#define X(field, type, off, allowed, words)                             \
+    if (x = (double)s->field, !(allowed)) {                             \
+        fail(e, E_INPUT, "%s is %g; allowed is %s.", #field, x, words); \
     }
     SAMPLING(X)
 #undef X
@@ -57,7 +57,7 @@ void sampling_print(const Sampling *s, Buf *out)
     }
 }
 
-/* ---- generation_config.json ----------------------------------------------------------------- */
+/* ---- generation_config.json -------------------------------------------------- */
 
 static double number(Env *e, const char *file, const json_t *root, const char *key, double off)
 {
@@ -87,10 +87,10 @@ static void read_generation(Env *e, const char *file, json_t *root, void *arg)
     Generation *g = arg;
     Sampling s = sampling_off();
     double x;
-#define X(field, type, off, allowed, words)                                                      \
-    if (x = number(e, file, root, #field, off), !(allowed)) {                                    \
-        fail(e, E_SYNTAX, "%s: %s is %g; allowed is %s.", file, #field, x, words);               \
-    }                                                                                            \
+#define X(field, type, off, allowed, words)                                        \
+    if (x = number(e, file, root, #field, off), !(allowed)) {                      \
+        fail(e, E_SYNTAX, "%s: %s is %g; allowed is %s.", file, #field, x, words); \
+    }                                                                              \
     s.field = (type)x;
     SAMPLING(X)
 #undef X
@@ -144,7 +144,7 @@ Generation generation_read(Env *e, const char *dir)
                 : (Generation){.sampling = sampling_greedy()};
 }
 
-/* ---- stop tokens -------------------------------------------------------------------------------- */
+/* ---- stop tokens ------------------------------------------------------------- */
 
 static void add_stop(Stops *s, int64_t id, int64_t vocab_size)
 {
@@ -163,7 +163,8 @@ static void read_eos_text(Env *e, const char *file, json_t *root, void *arg)
     *text = json_is_string(content) ? arena_str(&e->kernel, json_string_value(content)) : NULL;
 }
 
-Stops stops_read(Env *e, const char *dir, const Config *c, const Generation *g, const Tokenizer *t)
+Stops stops_read(Env *e, const char *dir, const Config *c, const Generation *g,
+                 const Tokenizer *t)
 {
     Stops s = {0};
     for (int i = 0; i < c->n_eos; i++) {

@@ -1,8 +1,8 @@
 /* header.c - the header of a safetensors file and the rules of the format.
  *
  * Eight bytes of length, a JSON object of tensors, the data. Entries are read by the scanner,
- * sorted by offset, and must tile the data exactly: no hole, no overlap, no rest. Names are data:
- * they may hold anything but are compared with their length.
+ * sorted by offset, and must tile the data exactly: no hole, no overlap, no rest. Names may
+ * hold anything, NULs too, and are compared with their length.
  * Needs: the file's bytes. Keeps: pointers into them. Every refusal names its cause. */
 #include "model/model_int.h"
 #include "model/text_int.h"
@@ -31,11 +31,11 @@ int file_dtype_bits(FileDtype t)
     return dtype_rows[t].bits;
 }
 
-/* ---- one entry ------------------------------------------------------------------------------------ */
+/* ---- one entry --------------------------------------------------------------------- */
 
 typedef struct Entry {
     FileTensor t;
-    uint64_t n_bits;  /* of the shape and dtype */
+    uint64_t n_bits; /* of the shape and dtype */
     bool has_dtype, has_shape, has_offsets;
 } Entry;
 
@@ -102,14 +102,16 @@ static void check_entry(Scan *s, Entry *n, uint64_t n_data)
     FileTensor *t = &n->t;
     if (!n->has_dtype || !n->has_shape || !n->has_offsets) {
         scan_fail(s, "%s is missing",
-                  !n->has_dtype ? "dtype" : !n->has_shape ? "shape" : "data_offsets");
+                  !n->has_dtype   ? "dtype"
+                  : !n->has_shape ? "shape"
+                                  : "data_offsets");
     }
     if (__builtin_mul_overflow(n->n_bits, (uint64_t)file_dtype_bits(t->dtype), &n->n_bits)) {
         scan_fail(s, "its size in bits overflows 64 bits");
     }
     if (t->begin > t->end) {
-        scan_fail(s, "data_offsets begin at %llu, behind their end %llu", (unsigned long long)t->begin,
-                  (unsigned long long)t->end);
+        scan_fail(s, "data_offsets begin at %llu, behind their end %llu",
+                  (unsigned long long)t->begin, (unsigned long long)t->end);
     }
     if (n->n_bits % 8 != 0 || n->n_bits / 8 != t->end - t->begin) {
         scan_fail(s, "shape and dtype need %llu bits, but data_offsets span %llu bytes",
@@ -145,7 +147,7 @@ static void read_fields(Scan *s, Entry *n)
     }
 }
 
-/* ---- the whole header -------------------------------------------------------------------------------- */
+/* ---- the whole header -------------------------------------------------------------- */
 
 static void read_metadata(Scan *s)
 {
@@ -161,8 +163,11 @@ static void read_metadata(Scan *s)
     for (bool first = true; scan_more(s, '}', first); first = false) {
         Text field = scan_key(s);
         if (scan_peek(s) != '"') {
-            scan_fail(s, "__metadata__ maps %s to something else than a string (no tensor may have "
-                      "this name)", quoted(s->e, field.at, field.len));
+            scan_fail(
+                s,
+                "__metadata__ maps %s to something else than a string (no tensor may have "
+                "this name)",
+                quoted(s->e, field.at, field.len));
         }
         scan_string(s);
     }
@@ -216,12 +221,16 @@ static void check_tiling(Env *e, const char *file, FileTensors *list, uint64_t n
         unsigned long long begin = t->begin, last = at;
         if (t->begin < at) {
             const FileTensor *before = &list->at[i - 1];
-            fail(e, E_SYNTAX, "%s: invalid offset: tensor %s at byte %llu shares bytes with (overlaps) %s, "
-                 "which ends at %llu.", file, name, begin, quoted(e, before->name, before->name_len), last);
+            fail(e, E_SYNTAX,
+                 "%s: invalid offset: tensor %s at byte %llu shares bytes with (overlaps) %s, "
+                 "which ends at %llu.",
+                 file, name, begin, quoted(e, before->name, before->name_len), last);
         }
         if (t->begin > at) {
-            fail(e, E_SYNTAX, "%s: invalid offset: a hole before tensor %s: it starts at byte %llu, "
-                 "not at %llu.", file, name, begin, last);
+            fail(e, E_SYNTAX,
+                 "%s: invalid offset: a hole before tensor %s: it starts at byte %llu, "
+                 "not at %llu.",
+                 file, name, begin, last);
         }
         at = t->end;
     }
@@ -240,15 +249,17 @@ static bool starts_with(const uint8_t *p, size_t len, const char *s)
 static void check_kind(Env *e, const uint8_t *p, size_t len, const char *file)
 {
     if (starts_with(p, len, "version https://git-lfs")) {
-        fail(e, E_SYNTAX, "%s is a Git LFS pointer, not the model: fetch it with \"git lfs pull\".",
-             file);
+        fail(e, E_SYNTAX,
+             "%s is a Git LFS pointer, not the model: fetch it with \"git lfs pull\".", file);
     }
     if (starts_with(p, len, "GGUF")) {
         fail(e, E_SYNTAX, "%s is a GGUF file; only safetensors is read.", file);
     }
     if (len < 8) {
-        fail(e, E_SYNTAX, "%s: the header is too small: the file has %zu bytes, shorter than the 8 of "
-             "the length.", file, len);
+        fail(e, E_SYNTAX,
+             "%s: the header is too small: the file has %zu bytes, shorter than the 8 of "
+             "the length.",
+             file, len);
     }
 }
 
@@ -259,12 +270,16 @@ static size_t header_length(Env *e, const uint8_t *p, size_t len, const char *fi
         n |= (uint64_t)p[i] << (8 * i);
     }
     if (n > MAX_HEADER_BYTES) {
-        fail(e, E_SYNTAX, "%s: the header is too large: %llu (0x%llx) bytes, and the format allows "
-             "%d.", file, (unsigned long long)n, (unsigned long long)n, MAX_HEADER_BYTES);
+        fail(e, E_SYNTAX,
+             "%s: the header is too large: %llu (0x%llx) bytes, and the format allows "
+             "%d.",
+             file, (unsigned long long)n, (unsigned long long)n, MAX_HEADER_BYTES);
     }
     if (n > len - 8) {
-        fail(e, E_SYNTAX, "%s: invalid header length: %llu bytes go past the end of the file, which "
-             "has %zu behind the length%s.", file, (unsigned long long)n, len - 8,
+        fail(e, E_SYNTAX,
+             "%s: invalid header length: %llu bytes go past the end of the file, which "
+             "has %zu behind the length%s.",
+             file, (unsigned long long)n, len - 8,
              n == len ? " (it counts the 8-byte prefix)" : "");
     }
     return (size_t)n;

@@ -29,30 +29,39 @@ static const char *string_end(const char *s, const char *end)
     return s < end ? s : end;
 }
 
-/* Bounds the recursion of the parser before it starts. The field is the last string at the top
- * level: the key whose value nests too deeply. */
-static void check_depth(Env *e, const char *file, const char *text, size_t len)
+/* A place in the text: how deep it is, and in which member of the top object. */
+typedef struct Place {
+    const char *at;
+    int depth;
+    const char *field;
+    size_t field_len;
+} Place;
+
+static bool is_key(const char *close, const char *end)
 {
-    const char *end = text + len, *field = text;
-    size_t field_len = 0;
-    int depth = 0;
-    for (const char *s = text; s < end; s++) {
-        if (*s == '"') {
-            const char *close = string_end(s + 1, end);
-            if (depth == 1) {
-                field = s + 1;
-                field_len = (size_t)(close - field);
-            }
-            s = close;
-        } else if (*s == '{' || *s == '[') {
-            if (++depth > JSON_MAX_DEPTH) {
-                fail(e, E_SYNTAX, "%s: %s nests deeper than %d levels.", file,
-                     quoted(e, field, field_len), JSON_MAX_DEPTH);
-            }
-        } else if (*s == '}' || *s == ']') {
-            depth--;
-        }
+    const char *s = close + 1;
+    while (s < end && strchr(" \t\r\n", *s)) {
+        s++;
     }
+    return s < end && *s == ':';
+}
+
+/* Reads brackets and strings, up to end or to where the depth exceeds the limit. */
+static Place walk(const char *text, const char *end)
+{
+    Place p = {.at = text, .field = text};
+    for (; p.at < end && p.depth <= JSON_MAX_DEPTH; p.at++) {
+        if (*p.at == '"') {
+            const char *close = string_end(p.at + 1, end);
+            if (p.depth == 1 && is_key(close, end)) {
+                p.field = p.at + 1;
+                p.field_len = (size_t)(close - p.field);
+            }
+            p.at = close < end ? close : end - 1;
+        }
+        p.depth += (*p.at == '{' || *p.at == '[') - (*p.at == '}' || *p.at == ']');
+    }
+    return p;
 }
 
 typedef struct Visit {
@@ -71,20 +80,28 @@ static void visit(Env *e, void *arg)
     v->body(e, v->file, v->root, v->arg);
 }
 
-void json_visit(Env *e, const char *file, const char *text, size_t len, JsonBody *body, void *arg)
+void json_visit(Env *e, const char *file, const char *text, size_t len, JsonBody *body,
+                void *arg)
 {
     const char *nul = memchr(text, 0, len);
     if (nul) {
         fail(e, E_SYNTAX, "%s: byte %zu is NUL, which JSON does not allow.", file,
              (size_t)(nul - text));
     }
-    check_depth(e, file, text, len);
+    Place p = walk(text, text + len);
+    if (p.depth > JSON_MAX_DEPTH) { /* before the parser, which recurses */
+        fail(e, E_SYNTAX, "%s: %s nests deeper than %d levels.", file,
+             quoted(e, p.field, p.field_len), JSON_MAX_DEPTH);
+    }
     json_error_t error;
-    json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL,
-                              &error);
+    json_t *root = json_loadb(
+        text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!root) {
-        const char *why = quoted(e, error.text, strlen(error.text));
-        fail(e, E_SYNTAX, "%s:%d:%d: not JSON: %s.", file, error.line, error.column, why);
+        size_t at =
+            error.position > 0 && (size_t)error.position < len ? (size_t)error.position : len;
+        p = walk(text, text + at);
+        fail(e, E_SYNTAX, "%s:%d:%d: not JSON, in %s: %s.", file, error.line, error.column,
+             quoted(e, p.field, p.field_len), quoted(e, error.text, strlen(error.text)));
     }
     Visit v = {.file = file, .body = body, .root = root, .arg = arg};
     bool ok = env_try(e, visit, &v);

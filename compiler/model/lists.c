@@ -1,8 +1,8 @@
 /* lists.c - the vocabulary and the merges of tokenizer.json, scanned in one pass.
  *
- * These two lists are nearly all of the file: 300,000 strings in 7 MB. A JSON tree of them takes
- * jansson 130 ms to build and free, half of what the whole start may take; this scan takes about
- * 10. So it notes where each string lies, and hands everything else, with {} and [] in the
+ * These two lists are nearly all of the file: 300,000 strings in 7 MB. A JSON tree of them
+ * takes jansson 130 ms to build and free, more than the whole start may take; this scan takes
+ * 18. So it notes where each string lies, and hands everything else, with {} and [] in the
  * lists' places, to the strict reader of json.c, which also finds duplicate keys among them.
  * Needs: the text, with a NUL behind its last byte. */
 #include "model/text_int.h"
@@ -260,7 +260,7 @@ static size_t put_utf8(int32_t c, char *out)
     return (size_t)n;
 }
 
-/* \uXXXX at *s (behind the u), with the second half of a surrogate pair; -1 when it is broken. */
+/* \uXXXX at *s (behind the u), with the other half of a surrogate pair; -1: it is broken. */
 static int32_t unicode_escape(const char **s, const char *end)
 {
     int32_t c = hex4(*s, end);

@@ -1,8 +1,8 @@
 /* match.c - the tensors that a config asks for against those that the files hold.
  *
- * Everything that differs is listed, not only the first: missing, unexpected, of another shape or
- * of a dtype that is no plain float. Heads follow CASES 4: a tied model may carry an equal copy
- * of its embedding as lm_head, never a different one; an untied model must have a head.
+ * Everything that differs is listed, not only the first: missing, unexpected, of another shape
+ * or of a dtype that is no plain float. A tied model may carry an equal copy of its embedding
+ * as lm_head, never a different one; an untied model must have a head (CASES 4).
  * Needs: a checked config and an open checkpoint. */
 #include "model/model_int.h"
 
@@ -12,7 +12,8 @@ static const char head_name[] = "lm_head.weight";
 
 static bool same_shape(const TensorSpec *want, const FileTensor *t)
 {
-    return t->rank == want->rank && memcmp(t->dim, want->dim, sizeof *t->dim * (size_t)t->rank) == 0;
+    return t->rank == want->rank &&
+           memcmp(t->dim, want->dim, sizeof *t->dim * (size_t)t->rank) == 0;
 }
 
 static void match_spec(Env *e, const Checkpoint *ck, Match *m, int i, Buf *report)
@@ -24,7 +25,7 @@ static void match_spec(Env *e, const Checkpoint *ck, Match *m, int i, Buf *repor
     if (!t) {
         m->n_missing++;
         buf_printf(report, "missing: %s %s\n", want->name, shape_text(e, &s));
-    } else if (!same_shape(want, t) || !widens(t->dtype)) {
+    } else if (!same_shape(want, t) || !file_dtype_widens(t->dtype)) {
         m->n_unfit++;
         buf_printf(report, "%s: ", same_shape(want, t) ? "dtype not supported" : "misshapen");
         file_tensor_print(e, t, report);
@@ -56,17 +57,22 @@ static bool same_values(const FileTensor *a, const FileTensor *b)
 }
 
 /* A head in the file of a tied model. */
-static void match_tied_head(Env *e, const Checkpoint *ck, Match *m, const FileTensor *head, Buf *report)
+static void match_tied_head(Env *e, const Checkpoint *ck, Match *m, const FileTensor *head,
+                            Buf *report)
 {
     const FileTensor *embed = checkpoint_find(ck, m->spec[0].name);
     if (embed && same_values(embed, head)) {
-        m->note = arena_printf(&e->model, "%s: %s equals the embedding, to which this model ties it; "
-                               "the copy is not used.", ck->path, head_name);
+        m->note = arena_printf(&e->model,
+                               "%s: %s equals the embedding, to which this model ties it; "
+                               "the copy is not used.",
+                               ck->path, head_name);
         return;
     }
     m->n_unexpected++;
-    buf_printf(report, "unexpected: %s differs from the embedding, but \"tie_word_embeddings\" is true\n",
-               head_name);
+    buf_printf(
+        report,
+        "unexpected: %s differs from the embedding, but \"tie_word_embeddings\" is true\n",
+        head_name);
 }
 
 static void match_rest(Env *e, const Config *c, const Checkpoint *ck, Match *m, Buf *report)
@@ -110,23 +116,30 @@ void weights_match(Env *e, const Config *c, const Checkpoint *ck, Match *m)
 /* The report as one line: "missing: a [4]; unexpected: b". */
 static const char *one_line(Env *e, const char *report)
 {
-    char *line = arena_str(&e->kernel, report);
-    for (char *s = strchr(line, '\n'); s; s = strchr(s + 1, '\n')) {
-        *s = s[1] ? ';' : 0;
+    Buf b;
+    buf_init(&b, &e->kernel);
+    while (*report) {
+        size_t n = strcspn(report, "\n");
+        buf_printf(&b, "%s%.*s", b.len ? "; " : "", (int)n, report);
+        report += n + 1;
     }
-    return line;
+    return b.at;
 }
 
 void match_require(Env *e, const Config *c, const Checkpoint *ck, const Match *m)
 {
     if (m->n_missing == 1 && m->n_unexpected + m->n_unfit == 0 && !c->tied &&
         !checkpoint_find(ck, head_name)) {
-        fail(e, E_INPUT, "%s: %s is missing, and %s does not say that the head is tied; if it is, set "
-             "\"tie_word_embeddings\": true there.", ck->path, head_name, c->path);
+        fail(e, E_INPUT,
+             "%s: %s is missing, and %s does not say that the head is tied; if it is, set "
+             "\"tie_word_embeddings\": true there.",
+             ck->path, head_name, c->path);
     }
     if (m->n_missing + m->n_unexpected + m->n_unfit > 0) {
-        fail(e, E_INPUT, "%s does not fit %s: %d tensors missing, %d unexpected, %d of another shape or "
-             "dtype: %s.", ck->path, c->path, m->n_missing, m->n_unexpected, m->n_unfit,
+        fail(e, E_INPUT,
+             "%s does not fit %s: %d tensors missing, %d unexpected, %d of another shape or "
+             "dtype: %s.",
+             ck->path, c->path, m->n_missing, m->n_unexpected, m->n_unfit,
              one_line(e, m->report));
     }
 }

@@ -91,8 +91,9 @@ typedef struct TensorSpec {
     int64_t dim[2];
 } TensorSpec;
 
-bool config_has(const Config *c, WeightId id);                     /* is it part of this model? */
-TensorSpec config_tensor(Env *e, const Config *c, WeightId id, int64_t layer); /* names go to e->model */
+bool config_has(const Config *c, WeightId id); /* is it part of this model? */
+/* Its name, in e->model, and shape; layer counts for the weights of blocks only. */
+TensorSpec config_tensor(Env *e, const Config *c, WeightId id, int64_t layer);
 /* All of them: embedding, blocks, final norm, untied head. */
 TensorSpec *config_tensors(Env *e, const Config *c, int *n);
 int64_t config_parameters(const Config *c);
@@ -109,7 +110,27 @@ Graph *qwen2_build(Env *e, const Config *c, int n_layers, bool last_only);
  * tensor is handed out, and nothing is allocated by a length that a file claims. */
 
 /* Columns: id and name in files, bits of an element */
-#define FILE_DTYPES(X)                                                                     X(BOOL, 8) X(U8, 8) X(I8, 8) X(F8_E5M2, 8) X(F8_E4M3, 8) X(F8_E8M0, 8) X(F4, 4)        X(F6_E2M3, 6) X(F6_E3M2, 6) X(I16, 16) X(U16, 16) X(F16, 16) X(BF16, 16) X(I32, 32)     X(U32, 32) X(F32, 32) X(F64, 64) X(I64, 64) X(U64, 64) X(C64, 64)
+#define FILE_DTYPES(X)                                                                 \
+    X(BOOL, 8)                                                                         \
+    X(U8, 8)                                                                           \
+    X(I8, 8)                                                                           \
+    X(F8_E5M2, 8)                                                                      \
+    X(F8_E4M3, 8)                                                                      \
+    X(F8_E8M0, 8)                                                                      \
+    X(F4, 4)                                                                           \
+    X(F6_E2M3, 6)                                                                      \
+    X(F6_E3M2, 6)                                                                      \
+    X(I16, 16)                                                                         \
+    X(U16, 16)                                                                         \
+    X(F16, 16)                                                                         \
+    X(BF16, 16)                                                                        \
+    X(I32, 32)                                                                         \
+    X(U32, 32)                                                                         \
+    X(F32, 32)                                                                         \
+    X(F64, 64)                                                                         \
+    X(I64, 64)                                                                         \
+    X(U64, 64)                                                                         \
+    X(C64, 64)
 
 typedef enum FileDtype {
 #define X(id, bits) FD_##id,
@@ -171,6 +192,11 @@ typedef struct Range {
 /* t of an open checkpoint: its mapping's pages are let go on the way. */
 Range file_tensor_range(const FileTensor *t);
 
+/* ---- widen.c ---------------------------------------------------------------------- */
+bool file_dtype_widens(FileDtype t); /* F32, F16, BF16: every value is an f32 */
+/* n elements from the first one on, to f32; the data may lie at any address. */
+void file_tensor_widen(const FileTensor *t, int64_t first, int64_t n, float *to);
+
 /* ---- weights.c, match.c: from a checkpoint to the graph's arguments ------------------- */
 
 typedef struct Match { /* a config's expected tensors against a checkpoint's */
@@ -214,7 +240,7 @@ void weights_release(Weights *w);
 void synth_write(Env *e, const char *config, const char *dir, uint64_t seed, int n_threads,
                  LoadProgress *progress, void *ctx);
 
-/* ---- tokenizer.c, encode.c, decode.c: tokenizer.json ------------------------------------
+/* ---- tokenizer.c, encode.c, decode.c: tokenizer.json -----------------------------
  * Byte-level BPE as Hugging Face's fast tokenizers do it, id for id. Everything is read from
  * the file; a setting that is not supported is refused by name. spec: tokenizer 1 to 7
  * A Tokenizer remembers pieces and owns scratch memory: one thread at a time. */
@@ -228,22 +254,24 @@ typedef struct Ids { /* vec_push(ids->arena, ids) */
 typedef struct Tokenizer Tokenizer;
 
 /* path: a tokenizer.json, or a folder with one. vocab_size: the model's rows of logits; a token
- * beyond them is an error; 0: unknown. Fails with E_IO or E_SYNTAX. Memory is e->model; e->kernel
- * holds scratch (about twice the file) that is free afterwards. */
+ * beyond them is an error; 0: unknown. Fails with E_IO or E_SYNTAX. Memory is e->model, scratch
+ * (some 5 times the file) e->kernel. */
 Tokenizer *tokenizer_load(Env *e, const char *path, int64_t vocab_size);
-Tokenizer *tokenizer_parse(Env *e, const char *text, size_t len, const char *file, int64_t vocab_size);
+Tokenizer *tokenizer_parse(Env *e, const char *text, size_t len, const char *file,
+                           int64_t vocab_size);
 void tokenizer_release(Tokenizer *t); /* the compiled pattern; NULL is fine */
-int32_t tokenizer_find_added(const Tokenizer *t, const char *content); /* its id; -1: no such token */
+int32_t tokenizer_find_added(const Tokenizer *t, const char *content); /* its id, or -1 */
 int64_t tokenizer_n_ids(const Tokenizer *t); /* highest id that has a token, plus 1 */
 
-/* Appends the ids of text. With parse_special added tokens are recognised; without, no text ever
- * becomes one. Fails with E_INPUT: text is not UTF-8 (names the byte), or longer than 1 GiB. */
+/* Appends the ids of text. With parse_special added tokens are recognised; without, no text
+ * ever becomes one. Fails with E_INPUT: text is not UTF-8 (names the byte), or longer than 1 GiB. */
 void tokenizer_encode(Tokenizer *t, const char *text, size_t len, bool parse_special, Ids *out);
 
 /* Appends the text of ids: bytes that are not UTF-8 become U+FFFD, one for each maximal broken
  * sequence. An id without a token is nothing. Fails with E_INPUT: an id is negative or outside
  * the model's vocabulary. */
-void tokenizer_decode(const Tokenizer *t, const int32_t *ids, int n, bool skip_special, Buf *out);
+void tokenizer_decode(const Tokenizer *t, const int32_t *ids, int n, bool skip_special,
+                      Buf *out);
 
 /* The same a token at a time: text comes out as soon as a character is complete. */
 typedef struct Decoder {
@@ -258,7 +286,7 @@ Decoder decoder_start(const Tokenizer *t, bool skip_special);
 void decoder_add(Decoder *d, int32_t id, Buf *out);
 void decoder_end(Decoder *d, Buf *out); /* U+FFFD for a character that never became complete */
 
-/* ---- generation.c: generation_config.json, and when to stop ------------------------------ */
+/* ---- generation.c: generation_config.json, and when to stop ---------------------- */
 
 /* Columns: field, type, its value when off, the values allowed (x), the same in words */
 #define SAMPLING(X)                                                                    \
@@ -297,16 +325,17 @@ typedef struct Stops {
 
 /* The union of what config.json, generation_config.json and the eos_token of
  * tokenizer_config.json say; ids without a row of logits are left out. t may be NULL. */
-Stops stops_read(Env *e, const char *dir, const Config *c, const Generation *g, const Tokenizer *t);
+Stops stops_read(Env *e, const char *dir, const Config *c, const Generation *g,
+                 const Tokenizer *t);
 bool stops_has(const Stops *s, int32_t id);
 
-/* ---- chat.c: ChatML with the folder's own default system prompt --------------------------
+/* ---- chat.c: ChatML with the folder's own default system prompt -------------------
  * spec: tokenizer 8. The template is not run: it is recognised, but for its default prompt. */
 
 typedef struct Chat {
     const char *template_name;  /* "Qwen2" or "Qwen2.5" */
     const char *default_system; /* from the folder's template */
-    bool any_role;              /* the template prints roles it does not know; else drops them */
+    bool any_role;              /* the template prints roles it does not know, or drops them */
     int32_t start, end;         /* <|im_start|>, <|im_end|> */
     Tokenizer *tokenizer;
 } Chat;
@@ -327,14 +356,14 @@ void chat_encode(Env *e, const Chat *chat, const Message *message, int n, bool o
                  bool parse_special, Ids *out);
 void chat_render(Env *e, const Chat *chat, const Message *message, int n, bool open, Buf *out);
 /* The same in parts, for a conversation that grows: begin with the system message (NULL: the
- * default), then turns; chat_reply opens the assistant's turn, and chat_reply_end closes it behind
- * the ids the model made (last: the last of them, which may already be the end token). */
+ * default), then turns; chat_reply opens the assistant's turn, and chat_reply_end closes it
+ * behind the ids the model made (last: the last of them, maybe the end token already). */
 void chat_begin(Env *e, const Chat *chat, const Message *system, bool parse_special, Ids *out);
 void chat_turn(Env *e, const Chat *chat, const Message *message, bool parse_special, Ids *out);
 void chat_reply(const Chat *chat, Ids *out);
 void chat_reply_end(const Chat *chat, int32_t last, Ids *out);
 
-/* ---- sampler.c: from logits to a token ----------------------------------------------------
+/* ---- sampler.c: from logits to a token ---------------------------------------------
  * In this order, all in f32: repetition penalty, temperature, top-k, top-p, min-p, softmax,
  * draw. spec: tokenizer 10; penalty and min-p as Hugging Face defines them. */
 
@@ -356,7 +385,7 @@ typedef struct Sampler {
 
 /* Memory (about 33 bytes an id) is e->model. Fails with E_INPUT: a setting out of its range. */
 void sampler_init(Sampler *s, Env *e, const Sampling *sampling, int n_vocab, uint64_t seed);
-void sampler_reset(Sampler *s, uint64_t seed); /* forgets what it has seen, restarts the numbers */
+void sampler_reset(Sampler *s, uint64_t seed); /* forgets what was seen, restarts the numbers */
 void sampler_see(Sampler *s, const int32_t *ids, int n);
 /* The next token, which is then seen. Fails with E_INPUT: a logit is NaN or +inf (names it), or
  * all are -inf. The logits are not changed. */
@@ -371,19 +400,22 @@ struct Stepper {
     int64_t max_positions; /* 0: not known */
     int64_t n_fed;         /* tokens fed since the last restart; kept by feed and restart */
     /* Feeds n ids behind those fed before. logits: rows of n_vocab, n of them where all is set, else
-     * the last one; they hold until the next call. False fills err. */
+     * the last one; they hold until the next call. False fills err and feeds nothing; E_INTERRUPT:
+     * the user stopped it. */
     bool (*feed)(Stepper *s, const int32_t *ids, int n, bool all, const float **logits, Err *err);
     void (*restart)(Stepper *s);
 };
 
-typedef enum GenerateEnd { END_LENGTH, END_STOP, END_CONTEXT, END_INTERRUPTED } GenerateEnd;
+/* Why a text ended: max_tokens, a stop token, no position left (for the prompt: last is -1 then),
+ * the caller or the user, a step that failed. */
+typedef enum GenerateEnd { END_LENGTH, END_STOP, END_CONTEXT, END_INTERRUPTED, END_FAILED } GenerateEnd;
 
 typedef struct Generate {
-    Sampler *sampler;     /* NULL: greedy, the first maximum. The prompt is the caller's to let it see */
+    Sampler *sampler;     /* NULL: greedy, the first maximum. The caller lets it see the prompt */
     const Stops *stops;   /* may be NULL */
     int max_tokens;
-    const volatile int *interrupted;         /* set by a signal's handler; may be NULL */
-    bool (*token)(void *ctx, int32_t id);    /* each new token, the stop token not; false ends; may be NULL */
+    const volatile int *interrupted;      /* set by a signal's handler; may be NULL */
+    bool (*token)(void *ctx, int32_t id); /* each new token but a stop token; false ends; may be NULL */
     void *ctx;
 } Generate;
 
@@ -393,8 +425,9 @@ typedef struct Generated {
     GenerateEnd end;
 } Generated;
 
-/* False: the prompt is empty, or a step failed. */
-bool generate(const Generate *g, Stepper *s, const int32_t *prompt, int n_prompt, Generated *out, Err *err);
+/* False: the prompt is empty, or a step failed; err says why. */
+bool generate(const Generate *g, Stepper *s, const int32_t *prompt, int n_prompt, Generated *out,
+              Err *err);
 
 typedef struct Perplexity {
     double perplexity, mean_nll; /* nats */

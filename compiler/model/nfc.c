@@ -12,7 +12,8 @@
 
 static bool is_unstable(int32_t c)
 {
-    if (c < nfc_unstable[0].first || (c >= 0x3100 && c < 0xA66F) || (c >= 0xAC00 && c < 0xD800)) {
+    if (c < nfc_unstable[0].first || (c >= 0x3100 && c < 0xA66F) ||
+        (c >= 0xAC00 && c < 0xD800)) {
         return false;
     }
     size_t low = 0, high = countof(nfc_unstable);
@@ -43,7 +44,7 @@ static int class_of(utf8proc_int32_t c)
     return utf8proc_get_property(c)->combining_class;
 }
 
-/* Sorts marks by combining class, equal ones in their order. utf8proc's own sort is quadratic. */
+/* Sorts marks by combining class, equal ones in their order. (utf8proc's sort is quadratic.) */
 static void sort_marks(Nfc *f, int32_t *mark, int n)
 {
     int start[256 + 1] = {0};
@@ -65,12 +66,13 @@ static void sort_marks(Nfc *f, int32_t *mark, int n)
 static void decompose(Nfc *f, const char *s, const char *end)
 {
     enum { MOST = 8 }; /* the longest canonical decomposition has 4 */
+    const utf8proc_option_t how = UTF8PROC_DECOMPOSE | UTF8PROC_STABLE;
     f->point.n = 0;
     while (s < end) {
         int len;
         utf8proc_int32_t part[MOST];
-        utf8proc_ssize_t n = utf8proc_decompose_char(utf8_next(s, &len), part, MOST,
-                                                     UTF8PROC_DECOMPOSE | UTF8PROC_STABLE, NULL);
+        int32_t c = utf8_next(s, &len);
+        utf8proc_ssize_t n = utf8proc_decompose_char(c, part, MOST, how, NULL);
         for (utf8proc_ssize_t i = 0; i < n; i++) {
             *vec_push(f->arena, &f->point) = part[i];
         }
@@ -100,7 +102,8 @@ static void normalize(Nfc *f, const char *s, const char *end)
     }
 }
 
-/* The next unstable code point at or behind s, or end; *before is the code point before it, or s. */
+/* The next unstable code point at or behind s, or end. *before is the code point before it, s
+ * itself where there is none. */
 static const char *find_unstable(const char *s, const char *end, const char **before)
 {
     *before = s;

@@ -45,8 +45,10 @@ void each_item(int n_threads, int64_t n_items, ItemWork *work, ItemTick *tick, v
         n++;
     }
     while (do_one(&x)) {
-        if (tick) {
-            tick(ctx, atomic_load(&x.n_done));
+        int64_t n_done = atomic_load(&x.n_done);
+        if (tick &&
+            n_done < n_items) { /* the last one is told once, when all threads are back */
+            tick(ctx, n_done);
         }
     }
     for (int i = 0; i < n; i++) {

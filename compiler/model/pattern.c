@@ -13,15 +13,16 @@
 typedef struct Rewrite {
     Env *env;
     const char *file, *pattern;
-    const char *s;  /* what is read next */
+    const char *s; /* what is read next */
     bool in_class;
     Buf out;
 } Rewrite;
 
 static _Noreturn void refuse(Rewrite *r, const char *what, size_t len)
 {
-    fail(r->env, E_SYNTAX, "%s: the split pattern has %s at offset %zu, which is not supported.",
-         r->file, quoted(r->env, what, len), (size_t)(r->s - r->pattern));
+    fail(r->env, E_SYNTAX,
+         "%s: the split pattern has %s at offset %zu, which is not supported.", r->file,
+         quoted(r->env, what, len), (size_t)(r->s - r->pattern));
 }
 
 /* A set of characters: its members inside a class, a class of its own outside. */
@@ -36,32 +37,43 @@ static void put_set(Rewrite *r, const char *members, bool negated)
     }
 }
 
-/* \s and \S, \p{..} and \P{..}, \pL. s is at the letter. */
+static const char *members_of(char property)
+{
+    return property == 'L' ? class_letter : property == 'N' ? class_number : NULL;
+}
+
+/* The name of the property whose p is at s, in braces or a letter; moves s behind it. */
+static Span take_name(Rewrite *r)
+{
+    const char *name = r->s + 1, *close;
+    if (*name != '{') {
+        r->s = name + (*name != 0);
+        return (Span){name, *name != 0};
+    }
+    close = strchr(name, '}');
+    if (!close) {
+        fail(r->env, E_SYNTAX,
+             "%s: the split pattern has an unterminated property at offset %zu.", r->file,
+             (size_t)(r->s - r->pattern));
+    }
+    r->s = close + 1;
+    return (Span){name + 1, (size_t)(close - name) - 1};
+}
+
+/* \p{..}, \P{..}, \pL. s is at the letter behind the backslash. */
 static void put_property(Rewrite *r)
 {
-    bool negated = *r->s == 'P';
-    const char *name = r->s + 1, *end = name + 1;
-    if (*name == '{') {
-        name++;
-        end = strchr(name, '}');
-        if (!end) {
-            fail(r->env, E_SYNTAX, "%s: the split pattern has an unterminated property at offset %zu.",
-                 r->file, (size_t)(r->s - r->pattern));
-        }
-    } else if (!*name) {
-        refuse(r, r->s, 1);
-    }
-    size_t len = (size_t)(end - name);
-    const char *members = len != 1 ? NULL : *name == 'L' ? class_letter : *name == 'N' ? class_number : NULL;
-    if ((members && negated && r->in_class) || *name == '^' || len == 0) {
-        refuse(r, r->s, (size_t)(end - r->s));
+    const char *start = r->s;
+    Span name = take_name(r);
+    const char *members = name.len == 1 ? members_of(*name.at) : NULL;
+    if ((members && *start == 'P' && r->in_class) || name.len == 0 || *name.at == '^') {
+        refuse(r, start, (size_t)(r->s - start));
     }
     if (members) {
-        put_set(r, members, negated);
-    } else {
-        buf_printf(&r->out, "\\%c{%.*s}", *r->s, (int)len, name); /* PCRE2 knows it, or refuses it */
+        put_set(r, members, *start == 'P');
+    } else { /* PCRE2 knows it, or refuses it */
+        buf_printf(&r->out, "\\%c{%.*s}", *start, (int)name.len, name.at);
     }
-    r->s = *end == '}' ? end + 1 : end;
 }
 
 static void put_escape(Rewrite *r)
@@ -101,7 +113,8 @@ static void put_plain(Rewrite *r)
     if (c == '(' && r->s[1] == '*' && !r->in_class) { /* PCRE2's verbs */
         refuse(r, r->s, 2);
     }
-    if (r->in_class ? c == '[' || (c == '&' && r->s[1] == '&') : c == '.' || c == '^' || c == '$') {
+    if (r->in_class ? c == '[' || (c == '&' && r->s[1] == '&')
+                    : c == '.' || c == '^' || c == '$') {
         refuse(r, r->s, 1);
     }
     if (c == '[') {

@@ -29,7 +29,8 @@ static void keep(void *p, void *arena)
     (void)p, (void)arena; /* freed with the arena */
 }
 
-static _Noreturn void refused(Env *e, const char *file, const char *what, int error, size_t offset)
+static _Noreturn void refused(Env *e, const char *file, const char *what, int error,
+                              size_t offset)
 {
     PCRE2_UCHAR text[256];
     pcre2_get_error_message(error, text, sizeof text);
@@ -48,8 +49,8 @@ Splitter *splitter_build(Env *e, const char *file, const char *pattern)
     PCRE2_SIZE offset;
     s->limits = pcre2_match_context_create(memory);
     pcre2_set_heap_limit(s->limits, MOST_HEAP_KIB);
-    s->code = pcre2_compile((PCRE2_SPTR)translated, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP,
-                            &error, &offset, setup);
+    s->code = pcre2_compile((PCRE2_SPTR)translated, PCRE2_ZERO_TERMINATED,
+                            PCRE2_UTF | PCRE2_UCP, &error, &offset, setup);
     if (!s->code) {
         refused(e, file, "refuses", error, offset);
     }
@@ -68,7 +69,7 @@ void splitter_release(Splitter *s)
 /* False: no match in text[at..len). */
 static bool find(Splitter *s, const char *text, size_t len, size_t at, Span *found)
 {
-    /* A run of blanks is gone back over once; what needs far more steps is a hostile pattern. */
+    /* A run of blanks is gone back over once; far more steps mean a hostile pattern. */
     pcre2_set_match_limit(s->limits, 10000000 + 4 * (uint32_t)(len - at));
     PCRE2_SPTR subject = (PCRE2_SPTR)text;
     uint32_t how = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
@@ -97,7 +98,7 @@ bool splitter_next(Splitter *s, const char *text, size_t len, size_t *at, Span *
     if (!find(s, text, len, *at, &found)) {
         *piece = (Span){start, len - *at};
     } else if (found.at > start) {
-        *piece = (Span){start, (size_t)(found.at - start)}; /* the match is found again next time */
+        *piece = (Span){start, (size_t)(found.at - start)}; /* the match comes next time */
     } else {
         *piece = found;
     }

@@ -13,7 +13,7 @@ typedef struct Builder {
     int64_t n_layers;
     Dim seq, past;
     Node *past_keys, *past_values;
-    Node *cos, *sin;  /* rope tables, shared by all blocks */
+    Node *cos, *sin; /* rope tables, shared by all blocks */
     Node *mask;
     Node **keys, **values; /* per block [1, kv, seq, d]: the new tokens */
 } Builder;

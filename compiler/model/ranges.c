@@ -1,7 +1,8 @@
 /* ranges.c - smallest and largest element of a tensor in a file, its NaNs and infinities.
  *
  * Runs over the mapping once, a block at a time, and lets the pages go behind itself. Elements
- * are read by a row a dtype; dtypes without plain numbers have none. Needs: a checked checkpoint. */
+ * are read by a row a dtype; dtypes without plain numbers have none.
+ * Needs: a tensor of an open checkpoint. */
 #include "model/model_int.h"
 
 #include <math.h>
@@ -9,12 +10,12 @@
 
 typedef double LoadElement(const uint8_t *p);
 
-#define LOADER(id, T)                                                                  \
-    static double load_##id(const uint8_t *p)                                          \
-    {                                                                                  \
-        T v;                                                                           \
-        memcpy(&v, p, sizeof v);                                                       \
-        return (double)v;                                                              \
+#define LOADER(id, T)                         \
+    static double load_##id(const uint8_t *p) \
+    {                                         \
+        T v;                                  \
+        memcpy(&v, p, sizeof v);              \
+        return (double)v;                     \
     }
 LOADER(U8, uint8_t)
 LOADER(I8, int8_t)
@@ -27,18 +28,21 @@ LOADER(F64, double)
 LOADER(I64, int64_t)
 LOADER(U64, uint64_t)
 
-static double load_BF16(const uint8_t *p)
+static double load_half(FileDtype t, const uint8_t *p)
 {
     float v;
-    widen(FD_BF16, p, &v, 1);
+    file_tensor_widen(&(FileTensor){.dtype = t, .data = p}, 0, 1, &v);
     return v;
+}
+
+static double load_BF16(const uint8_t *p)
+{
+    return load_half(FD_BF16, p);
 }
 
 static double load_F16(const uint8_t *p)
 {
-    float v;
-    widen(FD_F16, p, &v, 1);
-    return v;
+    return load_half(FD_F16, p);
 }
 
 static LoadElement *const loaders[N_FILE_DTYPES] = {

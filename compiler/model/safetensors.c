@@ -2,8 +2,8 @@
  *
  * Tensors are handed out as pointers into the mappings. The index is as untrusted as the files:
  * a shard must be a plain file name beside it, and each tensor must be where the index says.
- * Needs: header.c for the format. Keeps: mappings until checkpoint_release; a failure on the way
- * releases them first. */
+ * Needs: header.c for the format. Keeps: mappings until checkpoint_release; a failure on the
+ * way releases them first. */
 #include "model/model_int.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MAX_INDEX_BYTES (32 << 20) /* the longest published ones have 9 MB */
+#define MAX_INDEX_BYTES (32 << 20) /* published ones have up to 9 MB */
 
-/* ---- mapping ------------------------------------------------------------------------------------ */
+/* ---- mapping ----------------------------------------------------------------------- */
 
 /* False fills err. An empty file has no mapping. */
 static bool map_file(Shard *shard, Err *err)
@@ -80,7 +80,8 @@ const FileTensor *checkpoint_find(const Checkpoint *c, const char *name)
 {
     const FileTensor key = {.name = name, .name_len = strlen(name)}, *p = &key;
     const FileTensor **at = c->tensors.n ? bsearch(&p, c->by_name, (size_t)c->tensors.n,
-                                                   sizeof *c->by_name, by_name) : NULL;
+                                                   sizeof *c->by_name, by_name)
+                                         : NULL;
     return at ? *at : NULL;
 }
 
@@ -101,7 +102,7 @@ void file_tensor_print(Env *e, const FileTensor *t, Buf *out)
     buf_char(out, ']');
 }
 
-/* ---- shards --------------------------------------------------------------------------------------- */
+/* ---- shards ------------------------------------------------------------------------ */
 
 /* Maps one more file and takes its tensors in. */
 static void add_shard(Env *e, Checkpoint *c, const char *path)
@@ -160,7 +161,7 @@ static const char *shard_fault(const char *name, size_t len)
 
 typedef struct Index {
     Checkpoint *c;
-    Map shards;      /* hash of a name -> its Shard path, each once */
+    Map shards; /* hash of a name -> its Shard path, each once */
     Vec(const char *) paths;
     Buf faults;
 } Index;
@@ -191,7 +192,8 @@ static void add_member(Env *e, Index *x, const char *file, const char *tensor, j
     }
     if (fault) {
         buf_printf(&x->faults, "%s%s of %s %s", x->faults.len ? "; " : "",
-                   name ? quoted(e, name, len) : "the value", quoted(e, tensor, strlen(tensor)), fault);
+                   name ? quoted(e, name, len) : "the value", quoted(e, tensor, strlen(tensor)),
+                   fault);
     }
 }
 
@@ -200,12 +202,15 @@ static void check_members(Env *e, Index *x, const char *file, json_t *weight_map
 {
     const char *tensor;
     json_t *v;
-    json_object_foreach(weight_map, tensor, v) {
+    json_object_foreach(weight_map, tensor, v)
+    {
         const FileTensor *t = checkpoint_find(x->c, tensor);
-        const char *want = map_get(&x->shards, hash_bytes(json_string_value(v), json_string_length(v)));
+        const char *want =
+            map_get(&x->shards, hash_bytes(json_string_value(v), json_string_length(v)));
         if (!t || x->c->shards.at[t->shard].path != want) {
-            fail(e, E_SYNTAX, "%s: \"weight_map\" says that %s holds tensor %s, but it does not.",
-                 file, want, quoted(e, tensor, strlen(tensor)));
+            fail(e, E_SYNTAX,
+                 "%s: \"weight_map\" says that %s holds tensor %s, but it does not.", file,
+                 want, quoted(e, tensor, strlen(tensor)));
         }
     }
 }
@@ -218,7 +223,8 @@ static void read_index(Env *e, const char *file, json_t *root, void *arg)
         fail(e, E_SYNTAX, "%s: \"weight_map\" is missing or not an object.", file);
     }
     const char *tensor;
-    json_object_foreach(weight_map, tensor, v) {
+    json_object_foreach(weight_map, tensor, v)
+    {
         add_member(e, x, file, tensor, v);
     }
     if (x->faults.len) {
@@ -231,7 +237,7 @@ static void read_index(Env *e, const char *file, json_t *root, void *arg)
     check_members(e, x, file, weight_map);
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------- */
 
 static void open_index(Env *e, Checkpoint *c, const char *path)
 {

@@ -36,7 +36,7 @@ void sampler_see(Sampler *s, const int32_t *ids, int n)
     }
 }
 
-/* ---- penalty and temperature ---------------------------------------------------------------- */
+/* ---- penalty and temperature ------------------------------------------------- */
 
 /* What was seen becomes less likely: a positive logit is divided, a negative one multiplied.
  * All candidates, less those of -inf. */
@@ -48,7 +48,8 @@ static int adjust(Sampler *s, const float *logits)
     for (int i = 0; i < s->n_vocab; i++) {
         float x = logits[i];
         if (isnan(x) || x == INFINITY) {
-            fail(s->env, E_INPUT, "The logit of token %d is %g, so nothing can be sampled.", i, x);
+            fail(s->env, E_INPUT, "The logit of token %d is %g, so nothing can be sampled.", i,
+                 x);
         }
         if (s->seen[i]) {
             x = x < 0 ? x * penalty : x / penalty;
@@ -67,15 +68,17 @@ static int adjust(Sampler *s, const float *logits)
 static int best_of(const Sampler *s, int n)
 {
     int best = 0;
+    float most = s->candidate[0].logit;
     for (int i = 1; i < n; i++) {
-        if (s->candidate[i].logit > s->candidate[best].logit) {
+        if (s->candidate[i].logit > most) {
+            most = s->candidate[i].logit;
             best = i;
         }
     }
     return best;
 }
 
-/* ---- top-k ------------------------------------------------------------------------------------ */
+/* ---- top-k ------------------------------------------------------------------- */
 
 static void sift_down(float *heap, int n, float x)
 {
@@ -128,7 +131,7 @@ static int keep_top_k(Sampler *s, int n)
     return kept;
 }
 
-/* ---- top-p -------------------------------------------------------------------------------------- */
+/* ---- top-p ------------------------------------------------------------------- */
 
 /* Ascends as x does; -0 and 0 are equal. */
 static uint32_t ascending(float x)
@@ -218,7 +221,7 @@ static int keep_top_p(Sampler *s, int n)
     return kept;
 }
 
-/* ---- min-p and the draw ------------------------------------------------------------------------ */
+/* ---- min-p and the draw ------------------------------------------------------ */
 
 /* What is less likely than min_p times the most likely goes. */
 static int keep_min_p(Sampler *s, int n)

@@ -39,7 +39,8 @@ bool text_is(Text t, const char *s)
 
 char scan_peek(Scan *s)
 {
-    while (s->at < s->end && (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t')) {
+    while (s->at < s->end &&
+           (*s->at == ' ' || *s->at == '\n' || *s->at == '\r' || *s->at == '\t')) {
         s->at++;
     }
     return s->at < s->end ? *s->at : 0;
@@ -55,7 +56,8 @@ static bool take(Scan *s, char c)
 static void expect(Scan *s, char c)
 {
     if (!take(s, c)) {
-        scan_fail(s, "not JSON: expected '%c'%s", c, s->at == s->end ? " but the text ends" : "");
+        scan_fail(s, "not JSON: expected '%c'%s", c,
+                  s->at == s->end ? " but the text ends" : "");
     }
 }
 
@@ -70,7 +72,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* ---- strings ------------------------------------------------------------------------------------ */
+/* ---- strings ----------------------------------------------------------------------- */
 
 static uint32_t hex4(Scan *s)
 {
@@ -91,7 +93,8 @@ static uint32_t hex4(Scan *s)
 static char *put_unicode(Scan *s, char *to)
 {
     uint32_t c = hex4(s);
-    if (c >= 0xD800 && c < 0xDC00 && s->end - s->at >= 2 && s->at[0] == '\\' && s->at[1] == 'u') {
+    if (c >= 0xD800 && c < 0xDC00 && s->end - s->at >= 2 && s->at[0] == '\\' &&
+        s->at[1] == 'u') {
         s->at += 2;
         uint32_t low = hex4(s);
         if (low >= 0xDC00 && low < 0xE000) {
@@ -160,7 +163,7 @@ Text scan_string(Scan *s)
     return t;
 }
 
-/* ---- numbers -------------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------- */
 
 static void skip_digits(Scan *s)
 {
@@ -218,7 +221,7 @@ uint64_t scan_integer(Scan *s, const char *what)
     return v;
 }
 
-/* ---- objects and lists ------------------------------------------------------------------------------ */
+/* ---- objects and lists ------------------------------------------------------------- */
 
 void scan_enter(Scan *s, char open)
 {
@@ -254,10 +257,11 @@ static int by_text(const void *pa, const void *pb)
 static void leave(Scan *s)
 {
     int first = s->first_key[--s->depth], n = s->keys.n - first;
-    Text *key = s->keys.at + first;
-    if (n > 1) {
-        qsort(key, (size_t)n, sizeof *key, by_text);
+    if (n == 0) {
+        return;
     }
+    Text *key = s->keys.at + first;
+    qsort(key, (size_t)n, sizeof *key, by_text);
     for (int i = 1; i < n; i++) {
         if (by_text(&key[i - 1], &key[i]) == 0) {
             scan_fail(s, "duplicate key %s", quoted(s->e, key[i].at, key[i].len));

@@ -1,9 +1,9 @@
 /* synth.c - a model folder with random weights, for machines without the real ones.
  *
  * Weights are draws from a table of N(0, 1), scaled by 1/sqrt(fan in) so that activations stay
- * finite at any depth; norm gains are 1. A block of a tensor depends on the seed, the tensor and
- * the block alone, so that the bytes do not depend on the number of threads. Blocks are made in
- * parallel and written in order to a file beside the final one, which is then renamed.
+ * finite at any depth; norm gains are 1. A block of a tensor depends on the seed, the tensor
+ * and the block alone, so that the bytes do not depend on the number of threads. Blocks are
+ * made in parallel and written in order to a file beside the final one, which is then renamed.
  * Needs: a config that config.c accepts. */
 #include "model/model_int.h"
 
@@ -13,16 +13,16 @@
 #include <string.h>
 
 enum {
-    BLOCK = 1 << 20,       /* elements */
-    BATCH = 16,            /* blocks made before they are written */
-    N_DRAWS = 1 << 16,     /* table of normal draws: 16 random bits choose one */
+    BLOCK = 1 << 20,   /* elements */
+    BATCH = 16,        /* blocks made before they are written */
+    N_DRAWS = 1 << 16, /* table of normal draws: 16 random bits choose one */
     MAX_COPY_BYTES = 64 << 20,
 };
 
 typedef struct Block16 { /* the next piece of the file */
     const TensorSpec *t;
     int tensor;
-    int64_t first, n;      /* elements */
+    int64_t first, n; /* elements */
     uint16_t *at;
 } Block16;
 
@@ -32,8 +32,8 @@ typedef struct Synth {
     int n_threads;
     const TensorSpec *spec;
     int n_specs;
-    float *draw;           /* N_DRAWS of N(0, 1), mean exactly 0 */
-    uint16_t *memory;      /* BATCH blocks */
+    float *draw;      /* N_DRAWS of N(0, 1), mean exactly 0 */
+    uint16_t *memory; /* BATCH blocks */
     Block16 batch[BATCH];
     const char *path;
     int fd;
@@ -95,7 +95,7 @@ static void fill(void *ctx, int64_t i)
     }
 }
 
-/* ---- the file ------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------- */
 
 static void write_all(Synth *s, const void *p, size_t n)
 {
@@ -121,7 +121,8 @@ static void write_header(Synth *s)
     for (int i = 0; i < s->n_specs; i++) {
         const TensorSpec *t = &s->spec[i];
         int64_t bytes = 2 * tensor_spec_count(t);
-        buf_printf(&b, ",\"%s\":{\"dtype\":\"BF16\",\"shape\":[%lld", t->name, (long long)t->dim[0]);
+        buf_printf(&b, ",\"%s\":{\"dtype\":\"BF16\",\"shape\":[%lld", t->name,
+                   (long long)t->dim[0]);
         if (t->rank == 2) {
             buf_printf(&b, ",%lld", (long long)t->dim[1]);
         }
@@ -171,7 +172,9 @@ static void write_data(Synth *s)
             }
         }
     }
-    flush(s, n_batch);
+    if (n_batch > 0) {
+        flush(s, n_batch);
+    }
 }
 
 static void write_body(Env *e, void *arg)
@@ -198,7 +201,8 @@ static void write_model(Env *e, Synth *s)
         ok = err_set(&e->err, E_IO, "%s: %s.", part, strerror(errno));
     }
     if (ok && os.rename(part, s->path) < 0) {
-        ok = err_set(&e->err, E_IO, "%s cannot be renamed to %s: %s.", part, s->path, strerror(errno));
+        ok = err_set(&e->err, E_IO, "%s cannot be renamed to %s: %s.", part, s->path,
+                     strerror(errno));
     }
     if (!ok) {
         Err err = e->err;
@@ -207,18 +211,19 @@ static void write_model(Env *e, Synth *s)
     }
 }
 
-/* ---- the folder ------------------------------------------------------------------------------------- */
+/* ---- the folder -------------------------------------------------------------------- */
 
 /* config.json, and what lies beside it that a model folder has, where it has it. */
 static void copy_texts(Env *e, const char *config_file, const char *dir)
 {
-    static const char *const names[] = {"config.json", "generation_config.json", "tokenizer.json",
-                                        "tokenizer_config.json"};
+    static const char *const names[] = {"config.json", "generation_config.json",
+                                        "tokenizer.json", "tokenizer_config.json"};
     const char *slash = strrchr(config_file, '/');
     int n_folder = slash ? (int)(slash + 1 - config_file) : 0;
     for (size_t i = 0; i < countof(names); i++) {
-        const char *from = i == 0 ? config_file
-                                  : arena_printf(&e->kernel, "%.*s%s", n_folder, config_file, names[i]);
+        const char *from =
+            i == 0 ? config_file
+                   : arena_printf(&e->kernel, "%.*s%s", n_folder, config_file, names[i]);
         const char *to = arena_printf(&e->kernel, "%s/%s", dir, names[i]);
         char *text;
         size_t len;

@@ -6,11 +6,18 @@
 #include "model/model.h"
 
 typedef enum Scope { SCOPE_MODEL, SCOPE_LAYER, SCOPE_BIAS, SCOPE_UNTIED } Scope;
-typedef enum Width { WIDTH_NONE, WIDTH_VOCAB, WIDTH_HIDDEN, WIDTH_INTER, WIDTH_Q, WIDTH_KV } Width;
+typedef enum Width {
+    WIDTH_NONE,
+    WIDTH_VOCAB,
+    WIDTH_HIDDEN,
+    WIDTH_INTER,
+    WIDTH_Q,
+    WIDTH_KV
+} Width;
 
 typedef struct WeightRow {
     const char *name;
-    Scope scope;      /* BIAS: in a block, where the architecture has biases */
+    Scope scope; /* BIAS: in a block, where the architecture has biases */
     Width rows, cols;
 } WeightRow;
 
@@ -41,12 +48,9 @@ static bool in_layer(WeightId id)
 bool config_has(const Config *c, WeightId id)
 {
     switch (weight_rows[id].scope) {
-    case SCOPE_BIAS:
-        return arch_info[c->arch].qkv_bias;
-    case SCOPE_UNTIED:
-        return !c->tied;
-    default:
-        return true;
+    case SCOPE_BIAS: return arch_info[c->arch].qkv_bias;
+    case SCOPE_UNTIED: return !c->tied;
+    default: return true;
     }
 }
 
@@ -55,8 +59,9 @@ TensorSpec config_tensor(Env *e, const Config *c, WeightId id, int64_t layer)
     const WeightRow *r = &weight_rows[id];
     TensorSpec t = {.rank = r->cols == WIDTH_NONE ? 1 : 2,
                     .dim = {width(c, r->rows), width(c, r->cols)}};
-    t.name = in_layer(id) ? arena_printf(&e->model, "model.layers.%lld.%s", (long long)layer, r->name)
-                          : r->name;
+    t.name = in_layer(id)
+                 ? arena_printf(&e->model, "model.layers.%lld.%s", (long long)layer, r->name)
+                 : r->name;
     return t;
 }
 

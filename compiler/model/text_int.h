@@ -11,7 +11,7 @@ typedef struct Span {
     size_t len;
 } Span;
 
-/* ---- lists.c: the two long lists of tokenizer.json, scanned without a tree ---- */
+/* ---- lists.c: the two long lists of tokenizer.json, scanned without a tree --- */
 
 typedef struct Piece { /* of the file: offset and length, to keep the lists small */
     uint32_t at, len;
@@ -27,7 +27,7 @@ typedef struct MergeEntry {
 } MergeEntry;
 
 typedef struct Lists {
-    const char *text; /* the file */
+    const char *text;           /* the file */
     bool has_vocab, has_merges; /* model.vocab is an object, model.merges an array */
     Vec(VocabEntry) vocab;
     Vec(MergeEntry) merges;
@@ -42,7 +42,7 @@ void lists_scan(Env *e, const char *file, const char *text, size_t len, Lists *o
  * -1: a broken escape, or a control character. */
 ptrdiff_t json_unescape(Span s, char *out);
 
-/* ---- added.c: added tokens, found on the raw text --------------------------------- */
+/* ---- added.c: added tokens, found on the raw text ---------------------------- */
 
 typedef struct AddedToken {
     Span content;
@@ -51,25 +51,28 @@ typedef struct AddedToken {
 } AddedToken;
 
 typedef struct Added {
-    AddedToken *at;  /* sorted by content */
+    AddedToken *at; /* sorted by content */
     size_t n;
     bool first[256]; /* bytes that some content begins with */
 } Added;
 
 void added_sort(Env *e, const char *file, Added *a);
 /* The first match at or behind from, the longest where several begin there; NULL: none. */
-const AddedToken *added_find(const Added *a, const char *text, size_t len, size_t from, size_t *at);
+const AddedToken *added_find(const Added *a, const char *text, size_t len, size_t from,
+                             size_t *at);
 
-/* ---- vocab.c: bytes of every token, and tokens by their bytes ------------------ */
+/* ---- vocab.c: bytes of every token, and tokens by their bytes ---------------- */
+
+typedef struct VocabSlot { /* the upper bits of the hash save most looks at the bytes */
+    uint32_t hash, id;
+} VocabSlot;
 
 typedef struct Vocab {
     Env *env;
-    const char *file;  /* for messages */
-    Span *token;       /* by id: raw bytes; .at is NULL where there is no token */
-    uint32_t n_ids;    /* highest id + 1 */
-    struct VocabSlot { /* open addressing; the upper bits of the hash save a look at the bytes */
-        uint32_t hash, id;
-    } *slot;
+    const char *file; /* for messages */
+    Span *token;      /* by id: raw bytes; .at is NULL where there is no token */
+    uint32_t n_ids;   /* highest id + 1 */
+    VocabSlot *slot;  /* open addressing */
     size_t mask;
 } Vocab;
 
@@ -77,12 +80,12 @@ typedef struct Vocab {
  * E_SYNTAX: a token or an id that comes twice, ids far apart. */
 void vocab_build(Env *e, const char *file, const Lists *lists, const Added *added, Vocab *v);
 uint32_t vocab_find(const Vocab *v, const char *bytes, size_t len); /* NO_ID when absent */
-/* A symbol of the file (UTF-8, in the printable alphabet of byte-level BPE) as the bytes it stands
- * for. out may be text itself: there are never more bytes. -1: a character outside the alphabet,
- * out is half written. */
+/* A symbol of the file (UTF-8, in the printable alphabet of byte-level BPE) as the bytes it
+ * stands for. out may be text itself: there are never more bytes. -1: a character outside the
+ * alphabet, out is half written. */
 ptrdiff_t alphabet_decode(Span text, char *out);
 
-/* ---- bpe.c: the merge table, and merging ---------------------------------------- */
+/* ---- bpe.c: the merge table, and merging ------------------------------------- */
 
 typedef struct Merge { /* left = NO_ID: an empty slot */
     uint32_t left, right, rank, result;
@@ -109,7 +112,7 @@ typedef struct Bpe {
 void bpe_build(Env *e, const char *file, const Lists *lists, const Vocab *v, Bpe *b);
 void bpe_encode(Bpe *b, const char *piece, size_t len, Ids *out);
 
-/* ---- pattern.c, pretoken.c: the split pattern, run by PCRE2 ---------------------- */
+/* ---- pattern.c, pretoken.c: the split pattern, run by PCRE2 ------------------ */
 
 /* The file's regular expression (Oniguruma's syntax) as one for PCRE2 with the same meaning in
  * the reference's Unicode; in e->kernel. What may differ between the two is refused by name. */
@@ -122,7 +125,7 @@ void splitter_release(Splitter *s); /* the machine code; NULL is fine */
  * piece is a match, or what lies between two. text is valid UTF-8. */
 bool splitter_next(Splitter *s, const char *text, size_t len, size_t *at, Span *piece);
 
-/* ---- nfc.c -------------------------------------------------------------------------- */
+/* ---- nfc.c ------------------------------------------------------------------- */
 
 typedef struct Nfc { /* scratch, kept and grown */
     Arena *arena;
@@ -131,22 +134,22 @@ typedef struct Nfc { /* scratch, kept and grown */
 } Nfc;
 
 void nfc_init(Nfc *f, Arena *a);
-/* Normalization Form C in the data of Unicode 9: s itself where nothing changes, else in f->text. */
+/* Normalization Form C in the data of Unicode 9: s itself, or f->text where it changes. */
 Span nfc(Nfc *f, Span s);
 
-/* ---- utf8.c --------------------------------------------------------------------------- */
+/* ---- utf8.c ------------------------------------------------------------------ */
 
 /* Offset of the first byte that is no part of valid UTF-8; len when there is none. */
 size_t utf8_valid(const char *s, size_t len);
 /* The code point at s, which is valid, and its length. */
 int32_t utf8_next(const char *s, int *len);
 
-/* ---- generation.c ----------------------------------------------------------------------- */
+/* ---- generation.c ------------------------------------------------------------ */
 
 /* The text of a file, in e->kernel; NULL: there is no such file. */
 const char *read_optional(Env *e, const char *path, size_t *len);
 
-/* ---- tokenizer.c ------------------------------------------------------------------------ */
+/* ---- tokenizer.c ------------------------------------------------------------- */
 
 struct Tokenizer {
     Env *env;
@@ -155,8 +158,8 @@ struct Tokenizer {
     Vocab vocab;
     Bpe bpe;
     Added added;
-    bool *special;      /* by id: skip_special leaves it out */
-    bool normalizes;    /* the file asks for NFC */
+    bool *special;   /* by id: skip_special leaves it out */
+    bool normalizes; /* the file asks for NFC */
     Nfc nfc;
     Splitter *splitter;
 };

@@ -16,7 +16,8 @@ typedef struct Loading {
     const char *pattern;
 } Loading;
 
-static _Noreturn void unsupported(Env *e, const char *file, const char *what, const json_t *value)
+static _Noreturn void unsupported(Env *e, const char *file, const char *what,
+                                  const json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     Err err;
@@ -39,13 +40,16 @@ static bool is_off(const json_t *value)
 }
 
 /* Settings that must be off, by the object they stand in. */
+/* clang-format off */
 static const char *const top_off[] = {"truncation", "padding", NULL};
-static const char *const model_off[] = {"dropout", "continuing_subword_prefix",
-                                        "end_of_word_suffix", "byte_fallback", "ignore_merges",
-                                        NULL};
+static const char *const model_off[] = {
+    "dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback",
+    "ignore_merges", NULL,
+};
 static const char *const byte_level_off[] = {"add_prefix_space", "use_regex", NULL};
 static const char *const split_off[] = {"invert", NULL};
 static const char *const added_off[] = {"single_word", "lstrip", "rstrip", "normalized", NULL};
+/* clang-format on */
 
 static void check_off(Env *e, const char *file, const char *where, const json_t *object,
                       const char *const *key)
@@ -58,7 +62,7 @@ static void check_off(Env *e, const char *file, const char *where, const json_t 
     }
 }
 
-/* ---- stages ------------------------------------------------------------------------------ */
+/* ---- stages ------------------------------------------------------------------ */
 
 static void read_normalizer(Env *e, const char *file, const json_t *root, Tokenizer *t)
 {
@@ -85,7 +89,8 @@ static void read_split(Env *e, const char *file, const json_t *stage, Loading *l
     }
     check_off(e, file, "pre_tokenizer Split ", stage, split_off);
     if (!json_is_string(pattern)) {
-        fail(e, E_SYNTAX, "%s: the Split stage of the pre_tokenizer has no pattern.Regex.", file);
+        fail(e, E_SYNTAX, "%s: the Split stage of the pre_tokenizer has no pattern.Regex.",
+             file);
     }
     if (strlen(json_string_value(pattern)) != json_string_length(pattern)) {
         fail(e, E_SYNTAX, "%s: the split pattern contains a NUL character.", file);
@@ -93,7 +98,8 @@ static void read_split(Env *e, const char *file, const json_t *stage, Loading *l
     l->pattern = arena_str(&e->kernel, json_string_value(pattern));
 }
 
-static void read_stage(Env *e, const char *file, const json_t *stage, Loading *l, bool *byte_level)
+static void read_stage(Env *e, const char *file, const json_t *stage, Loading *l,
+                       bool *byte_level)
 {
     const json_t *type = json_object_get(stage, "type");
     if (is_string(type, "Split") && !*byte_level) {
@@ -125,7 +131,8 @@ static void read_pre_tokenizer(Env *e, const char *file, const json_t *root, Loa
         fail(e, E_SYNTAX, "%s: the pre_tokenizer has no Split stage, which is required.", file);
     }
     if (!byte_level) {
-        fail(e, E_SYNTAX, "%s: the pre_tokenizer has no ByteLevel stage, which is required.", file);
+        fail(e, E_SYNTAX, "%s: the pre_tokenizer has no ByteLevel stage, which is required.",
+             file);
     }
 }
 
@@ -143,7 +150,7 @@ static void check_byte_level(Env *e, const char *file, const json_t *root, const
     }
 }
 
-/* ---- model and added tokens ------------------------------------------------------------------ */
+/* ---- model and added tokens -------------------------------------------------- */
 
 static void check_model(Env *e, const char *file, const json_t *root, const Lists *lists)
 {
@@ -172,7 +179,8 @@ static AddedToken read_added_token(Env *e, const char *file, const json_t *value
     }
     size_t len = json_string_length(content);
     const char *shown = quoted(e, json_string_value(content), len);
-    check_off(e, file, arena_printf(&e->kernel, "the added token %s with ", shown), value, added_off);
+    check_off(e, file, arena_printf(&e->kernel, "the added token %s with ", shown), value,
+              added_off);
     return (AddedToken){
         .content = {arena_strn(&e->model, json_string_value(content), len), len},
         .id = (int32_t)json_integer_value(id),
@@ -201,8 +209,10 @@ static void check_added(Env *e, Tokenizer *t)
     for (size_t i = 0; i < t->added.n; i++) {
         const AddedToken *a = &t->added.at[i];
         if (t->bpe.made[a->id]) {
-            fail(e, E_SYNTAX, "%s: the added token %s is also a byte or the result of a merge, so "
-                 "plain text could become one.", t->file, quoted(e, a->content.at, a->content.len));
+            fail(e, E_SYNTAX,
+                 "%s: the added token %s is also a byte or the result of a merge, so "
+                 "plain text could become one.",
+                 t->file, quoted(e, a->content.at, a->content.len));
         }
         t->special[a->id] = a->special;
     }
@@ -220,7 +230,7 @@ static void read_rest(Env *e, const char *file, json_t *root, void *arg)
     read_added(e, file, root, &l->t->added);
 }
 
-/* ---- the doors ----------------------------------------------------------------------------- */
+/* ---- the doors --------------------------------------------------------------- */
 
 Tokenizer *tokenizer_parse(Env *e, const char *text, size_t len, const char *file,
                            int64_t vocab_size)
@@ -232,8 +242,8 @@ Tokenizer *tokenizer_parse(Env *e, const char *text, size_t len, const char *fil
     json_visit(e, file, l.lists.rest.at, l.lists.rest.len, read_rest, &l);
     vocab_build(e, t->file, &l.lists, &t->added, &t->vocab);
     if (vocab_size > 0 && t->vocab.n_ids > vocab_size) {
-        fail(e, E_SYNTAX, "%s: token ids go up to %u, but the model has a vocabulary of %lld.", file,
-             t->vocab.n_ids - 1, (long long)vocab_size);
+        fail(e, E_SYNTAX, "%s: token ids go up to %u, but the model has a vocabulary of %lld.",
+             file, t->vocab.n_ids - 1, (long long)vocab_size);
     }
     bpe_build(e, t->file, &l.lists, &t->vocab, &t->bpe);
     check_added(e, t);

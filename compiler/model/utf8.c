@@ -5,11 +5,23 @@
 
 #include <string.h>
 
+/* What the first byte promises; 0: no character begins with it. */
+static int length_of(uint8_t lead)
+{
+    if (lead < 0x80) {
+        return 1;
+    }
+    if (lead < 0xC2 || lead > 0xF4) {
+        return 0;
+    }
+    return lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+}
+
 /* Length of the sequence at s, which has left bytes; 0: not valid. */
 static int sequence(const uint8_t *s, size_t left)
 {
     uint8_t lead = s[0];
-    int n = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+    int n = length_of(lead);
     if (n < 2) {
         return n;
     }

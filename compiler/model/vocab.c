@@ -42,12 +42,12 @@ ptrdiff_t alphabet_decode(Span text, char *out)
     return (ptrdiff_t)n;
 }
 
-static struct VocabSlot *slot_of(const Vocab *v, const char *bytes, size_t len, uint32_t *hash)
+static VocabSlot *slot_of(const Vocab *v, const char *bytes, size_t len, uint32_t *hash)
 {
     uint64_t h = XXH3_64bits(bytes, len);
     *hash = (uint32_t)(h >> 32);
     for (size_t i = h & v->mask;; i = (i + 1) & v->mask) {
-        struct VocabSlot *slot = &v->slot[i];
+        VocabSlot *slot = &v->slot[i];
         if (slot->id == NO_ID) {
             return slot;
         }
@@ -64,35 +64,36 @@ uint32_t vocab_find(const Vocab *v, const char *bytes, size_t len)
     return slot_of(v, bytes, len, &hash)->id;
 }
 
-/* A token in the alphabet can be found by its bytes; one outside it (an added token that is also
- * listed) only has a text. */
+/* A token in the alphabet can be found by its bytes; one outside it (an added token that is
+ * also listed) only has a text. */
 static void add_token(Vocab *v, uint32_t id, Span key, Span token, bool is_bytes)
 {
     uint32_t hash;
     if (v->token[id].at) {
-        fail(v->env, E_SYNTAX, "%s: model.vocab gives the id %u to two tokens; one is %s.", v->file,
-             id, quoted(v->env, key.at, key.len));
+        fail(v->env, E_SYNTAX, "%s: model.vocab gives the id %u to two tokens; one is %s.",
+             v->file, id, quoted(v->env, key.at, key.len));
     }
     v->token[id] = token;
     if (!is_bytes) {
         return;
     }
-    struct VocabSlot *slot = slot_of(v, token.at, token.len, &hash);
+    VocabSlot *slot = slot_of(v, token.at, token.len, &hash);
     if (slot->id != NO_ID) {
         fail(v->env, E_SYNTAX, "%s: model.vocab lists the token %s twice.", v->file,
              quoted(v->env, key.at, key.len));
     }
-    *slot = (struct VocabSlot){hash, id};
+    *slot = (VocabSlot){hash, id};
 }
 
-/* Tables are as long as the highest id, so ids must not be far apart: a file cannot ask for more
- * memory than about its own size. */
+/* Tables are as long as the highest id, so ids must not be far apart: a file cannot ask for
+ * more memory than about its own size. */
 static void count_id(Vocab *v, int64_t id, size_t n_tokens)
 {
     size_t most = 2 * n_tokens + 65536;
     if (id < 0 || (uint64_t)id >= most) {
-        fail(v->env, E_SYNTAX, "%s: the token id %lld is not between 0 and %zu (there are %zu tokens).",
-             v->file, (long long)id, most - 1, n_tokens);
+        fail(v->env, E_SYNTAX,
+             "%s: the token id %lld is not between 0 and %zu (there are %zu tokens).", v->file,
+             (long long)id, most - 1, n_tokens);
     }
     if (id >= v->n_ids) {
         v->n_ids = (uint32_t)id + 1;
@@ -117,7 +118,7 @@ static void make_tables(Vocab *v, size_t n_tokens)
         n_slots *= 2;
     }
     v->mask = n_slots - 1;
-    v->slot = arena_array(&v->env->model, struct VocabSlot, n_slots);
+    v->slot = arena_array(&v->env->model, VocabSlot, n_slots);
     memset(v->slot, 0xFF, n_slots * sizeof *v->slot);
     v->token = arena_array(&v->env->model, Span, v->n_ids + 1);
 }
@@ -125,9 +126,10 @@ static void make_tables(Vocab *v, size_t n_tokens)
 static void set_added(Vocab *v, const AddedToken *a)
 {
     Span *token = &v->token[a->id];
-    if (token->at && (token->len != a->content.len || memcmp(token->at, a->content.at, token->len))) {
-        fail(v->env, E_SYNTAX, "%s: the added token %s has the id %d of another token.", v->file,
-             quoted(v->env, a->content.at, a->content.len), a->id);
+    if (token->at &&
+        (token->len != a->content.len || memcmp(token->at, a->content.at, token->len))) {
+        fail(v->env, E_SYNTAX, "%s: the added token %s has the id %d of another token.",
+             v->file, quoted(v->env, a->content.at, a->content.len), a->id);
     }
     *token = a->content;
 }
@@ -147,8 +149,8 @@ void vocab_build(Env *e, const char *file, const Lists *lists, const Added *adde
         Span key = lists_span(lists, entry->key);
         ptrdiff_t len = json_unescape(key, blob);
         if (len < 0 || utf8_valid(blob, (size_t)len) != (size_t)len) {
-            fail(e, E_SYNTAX, "%s: the token %s of model.vocab is not a valid JSON string.", file,
-                 quoted(e, key.at, key.len));
+            fail(e, E_SYNTAX, "%s: the token %s of model.vocab is not a valid JSON string.",
+                 file, quoted(e, key.at, key.len));
         }
         ptrdiff_t n = alphabet_decode((Span){blob, (size_t)len}, blob);
         bool is_bytes = n >= 0;

@@ -12,63 +12,6 @@
 
 enum { CHUNK = 1 << 20 }; /* elements: one work item */
 
-/* ---- widening ------------------------------------------------------------------------------------- */
-
-static float float_of(uint32_t bits)
-{
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-static void widen_f32(const uint8_t *from, float *to, int64_t n)
-{
-    memcpy(to, from, (size_t)n * sizeof *to);
-}
-
-static void widen_bf16(const uint8_t *from, float *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t h;
-        memcpy(&h, from + 2 * i, sizeof h);
-        to[i] = float_of((uint32_t)h << 16);
-    }
-}
-
-/* Shifted into f32's fields, a half is 2^112 too small, subnormals included; infinities and NaNs
- * need the full exponent. */
-static void widen_f16(const uint8_t *from, float *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t h;
-        memcpy(&h, from + 2 * i, sizeof h);
-        uint32_t magnitude = (uint32_t)(h & 0x7FFF) << 13, sign = (uint32_t)(h & 0x8000) << 16;
-        uint32_t scaled;
-        float f = float_of(magnitude) * 0x1p112f;
-        memcpy(&scaled, &f, sizeof scaled);
-        bool special = magnitude >= 0x7C00u << 13;
-        to[i] = float_of((special ? magnitude | 0x7F800000u : scaled) | sign);
-    }
-}
-
-static void (*const wideners[N_FILE_DTYPES])(const uint8_t *from, float *to, int64_t n) = {
-    [FD_F32] = widen_f32,
-    [FD_BF16] = widen_bf16,
-    [FD_F16] = widen_f16,
-};
-
-bool widens(FileDtype t)
-{
-    return wideners[t] != NULL;
-}
-
-void widen(FileDtype t, const uint8_t *from, float *to, int64_t n)
-{
-    wideners[t](from, to, n);
-}
-
-/* ---- loading ---------------------------------------------------------------------------------------- */
-
 typedef struct Piece { /* of one tensor */
     const FileTensor *from;
     float *to;
@@ -94,17 +37,15 @@ static void widen_piece(void *ctx, int64_t i)
 {
     const Piece *p = &((Load *)ctx)->pieces.at[i];
     size_t size = (size_t)file_dtype_bits(p->from->dtype) / 8;
-    const uint8_t *from = p->from->data + (size_t)p->first * size;
-    widen(p->from->dtype, from, p->to + p->first, p->n);
-    pages_drop(from, (size_t)p->n * size);
+    file_tensor_widen(p->from, p->first, p->n, p->to + p->first);
+    pages_drop(p->from->data + (size_t)p->first * size, (size_t)p->n * size);
 }
 
 static void tick(void *ctx, int64_t n_done)
 {
     Load *x = ctx;
     int64_t total = (int64_t)x->w->memory_bytes;
-    x->progress(x->ctx, x->pieces.n ? (int64_t)((double)total * (double)n_done / x->pieces.n) : total,
-                total);
+    x->progress(x->ctx, (int64_t)((double)total * (double)n_done / x->pieces.n), total);
 }
 
 /* Room for a tensor, on its own cache lines. */
@@ -122,7 +63,8 @@ static void reserve(Env *e, Weights *w, const Match *m)
     if (w->memory_bytes == 0) {
         return;
     }
-    void *p = os.mmap(NULL, w->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p = os.mmap(NULL, w->memory_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) {
         fail(e, E_NOMEM, "%s: the weights need %zu MB as f32: %s.", w->file.path,
              w->memory_bytes >> 20, strerror(errno));
@@ -143,7 +85,8 @@ static void lay_out(Env *e, Load *x, const Match *m)
         const TensorSpec *spec = &m->spec[i];
         const FileTensor *t = m->found[i];
         NamedTensor *to = &w->tensor[i];
-        *to = (NamedTensor){spec->name, {DT_F32, spec->rank, {spec->dim[0], spec->dim[1]}, NULL}};
+        *to =
+            (NamedTensor){spec->name, {DT_F32, spec->rank, {spec->dim[0], spec->dim[1]}, NULL}};
         if (in_place(t)) {
             to->t.data = (void *)t->data;
             continue;
@@ -170,14 +113,19 @@ static void load(Env *e, void *arg)
     w->note = m.note;
     reserve(e, w, &m);
     lay_out(e, x, &m);
-    each_item(x->n_threads, x->pieces.n, widen_piece, x->progress ? tick : NULL, x);
+    bool told = x->progress && x->pieces.n > 0;
+    each_item(x->n_threads, x->pieces.n, widen_piece, told ? tick : NULL, x);
 }
 
 void weights_load(Env *e, Weights *w, const Config *c, const char *path, int n_threads,
                   LoadProgress *progress, void *ctx)
 {
     *w = (Weights){0};
-    Load x = {.w = w, .config = c, .path = path, .n_threads = n_threads, .progress = progress,
+    Load x = {.w = w,
+              .config = c,
+              .path = path,
+              .n_threads = n_threads,
+              .progress = progress,
               .ctx = ctx};
     if (!env_try(e, load, &x)) {
         Err err = e->err;

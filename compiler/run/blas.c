@@ -1,9 +1,9 @@
 /* blas.c - the interpreter's matrix product by OpenBLAS, where somebody asks for speed.
  *
- * OpenBLAS sums in an order of its own, so results differ in the last bits: it is an option that
- * announces itself, never the definition. The library is found at run time: nothing here depends
- * on it. It is told how many threads to use, since its own guess ignores quotas. A Gemm carries
- * no context, so the function found is kept here. */
+ * OpenBLAS sums in an order of its own, so results differ in the last bits: it is an option
+ * that announces itself, never the definition. The library is found at run time: nothing
+ * here depends on it. It is told how many threads to use, since its own guess ignores
+ * quotas. A Gemm carries no context, so the function found is kept here. */
 #include "run/run_int.h"
 
 #include <dlfcn.h>
@@ -15,12 +15,14 @@
 enum { ROW_MAJOR = 101, NO_TRANS = 111 }; /* CBLAS's own numbers */
 
 typedef void Sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
-                   const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+                   const float *a, int lda, const float *b, int ldb, float beta, float *c,
+                   int ldc);
 
 static Sgemm *sgemm;
 
 /* For rows too long to be counted in int. */
-static void multiply_plainly(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c)
+static void multiply_plainly(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                             float *c)
 {
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
@@ -41,8 +43,8 @@ static void multiply(int64_t m, int64_t n, int64_t k, const float *a, const floa
         return;
     }
     int row_a = k > 0 ? (int)k : 1, row_b = n > 0 ? (int)n : 1;
-    sgemm(ROW_MAJOR, NO_TRANS, NO_TRANS, (int)m, (int)n, (int)k, 1.0f, a, row_a, b, row_b, 0.0f, c,
-          row_b);
+    sgemm(ROW_MAJOR, NO_TRANS, NO_TRANS, (int)m, (int)n, (int)k, 1.0f, a, row_a, b, row_b, 0.0f,
+          c, row_b);
 }
 
 static void read_machine(Env *e, void *arg)
@@ -71,7 +73,8 @@ bool blas_gemm(Gemm *out, const char **says, Err *err)
 {
     void *lib = os.dlopen(SONAME, RTLD_NOW | RTLD_LOCAL);
     if (!lib) {
-        return err_set(err, E_BUILD, "OpenBLAS was not found (%s); install libopenblas0.", SONAME);
+        return err_set(err, E_BUILD, "OpenBLAS was not found (%s); install libopenblas0.",
+                       SONAME);
     }
     void (*set_threads)(int);
     char *(*config)(void);

@@ -1,11 +1,12 @@
 /* cache.c - compiled kernels, kept by content.
  *
- * An object's name is the hash of its C text and of the toolchain, so it is never out of date; its
- * seal (seal.c) tells whether it is whole. Compilers write into a scratch folder of this process
- * inside the cache; what they made is sealed and renamed into place. So several processes may
- * build the same kernels at once, and whatever stops one leaves old files or complete ones. The C
- * text stays beside the object, for people. The cache holds nothing that cannot be built again: a
- * broken file is set aside as FILE.bad, and building goes on. */
+ * An object's name is the hash of its C text and of the toolchain, so it is never out of
+ * date; its seal (seal.c) tells whether it is whole. Compilers write into a scratch folder
+ * of this process inside the cache; what they made is sealed and renamed into place. So
+ * several processes may build the same kernels at once, and whatever stops one leaves old
+ * files or complete ones. The C text stays beside the object, for people. The cache holds
+ * nothing that cannot be built again: a broken file is set aside as FILE.bad, and building
+ * goes on. */
 #include "run/run_int.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 
 #define MAX_OBJECT_BYTES ((size_t)1 << 30)
 
-/* ---- folders --------------------------------------------------------------------------------------- */
+/* ---- folders ---------------------------------------------------------------------------- */
 
 const char *plain_path(Arena *a, const char *path)
 {
@@ -34,7 +35,8 @@ const char *cache_default_dir(Env *e)
     for (size_t i = 0; i < countof(places); i++) {
         const char *value = getenv(places[i].variable);
         if (value && value[0]) {
-            return plain_path(&e->model, arena_printf(&e->kernel, "%s%s", value, places[i].below));
+            return plain_path(&e->model,
+                              arena_printf(&e->kernel, "%s%s", value, places[i].below));
         }
     }
     return NULL;
@@ -45,7 +47,8 @@ static _Noreturn void fail_with_remedy(Env *e, const Err *err)
 {
     size_t len = strlen(err->text);
     len -= len > 0 && err->text[len - 1] == '.';
-    fail(e, err->code, "%.*s; free or open the cache directory, or set NANOCOMPILE_CACHE to another.",
+    fail(e, err->code,
+         "%.*s; free or open the cache directory, or set NANOCOMPILE_CACHE to another.",
          (int)(len < 900 ? len : 900), err->text);
 }
 
@@ -53,8 +56,9 @@ void cache_open(Env *e, Cache *c, const char *dir)
 {
     *c = (Cache){.dir = dir ? plain_path(&e->model, dir) : cache_default_dir(e)};
     if (!c->dir) {
-        fail(e, E_IO, "There is no cache directory: NANOCOMPILE_CACHE, XDG_CACHE_HOME and HOME are "
-                      "not set; set NANOCOMPILE_CACHE to a directory that can be written.");
+        fail(e, E_IO,
+             "There is no cache directory: NANOCOMPILE_CACHE, XDG_CACHE_HOME and HOME are "
+             "not set; set NANOCOMPILE_CACHE to a directory that can be written.");
     }
     static const char *const below[] = {"obj", "lib"};
     for (size_t i = 0; i < countof(below); i++) {
@@ -87,7 +91,7 @@ void scratch_remove(const char *dir, const char *const *file, int n)
     os.rmdir(dir);
 }
 
-/* ---- what is there ---------------------------------------------------------------------------------- */
+/* ---- what is there ---------------------------------------------------------------------- */
 
 static const char *key_of(Env *e, const Toolchain *tc, const Buf *text)
 {
@@ -114,13 +118,13 @@ static bool usable(Env *e, Cache *c, const char *path, const char *key)
     return seal == SEAL_INTACT;
 }
 
-/* ---- what is not ------------------------------------------------------------------------------------- */
+/* ---- what is not ------------------------------------------------------------------------ */
 
-typedef struct Item {       /* a file to build */
-    const char *what;       /* for messages */
+typedef struct Item { /* a file to build */
+    const char *what; /* for messages */
     const char *key;
-    const char *base;       /* its path without the ending */
-    const char *ending;     /* .o .so */
+    const char *base;        /* its path without the ending */
+    const char *ending;      /* .o .so */
     const char *const *more; /* the compiler's arguments, but for -o FILE */
     int n_more;
 } Item;
@@ -133,7 +137,8 @@ typedef struct Build {
     const char *scratch; /* the folder that compilers write to: files are named by key */
 } Build;
 
-static _Noreturn void fail_item(Env *e, const Build *b, const Item *it, const Job *job, const Err *err)
+static _Noreturn void fail_item(Env *e, const Build *b, const Item *it, const Job *job,
+                                const Err *err)
 {
     const char *see = arena_printf(&e->kernel, "; all that it said is in %.400s.log", it->base);
     const char *log = arena_printf(&e->kernel, "%s.log", it->base);
@@ -207,9 +212,10 @@ static void build(Env *e, Build *b)
     }
 }
 
-/* ---- objects and the library --------------------------------------------------------------------------- */
+/* ---- objects and the library ------------------------------------------------------------ */
 
-static Item object_item(Env *e, const Kernel *k, const char *key, const char *base, const Buf *text)
+static Item object_item(Env *e, const Kernel *k, const char *key, const char *base,
+                        const Buf *text)
 {
     const char *c = arena_printf(&e->kernel, "%s.c", base);
     Err err;
@@ -230,7 +236,7 @@ void cache_objects(Env *e, Cache *c, const Toolchain *tc, Kernel *const *k, int 
     for (int i = 0; i < n; i++) {
         Buf text;
         buf_init(&text, &e->kernel);
-        emit_kernel(e, k[i], &text);
+        emit_kernel(e, k[i], tc->target, &text);
         const char *key = key_of(e, tc, &text);
         const char *base = arena_printf(&e->kernel, "%s/obj/%s", c->dir, key);
         path[i] = arena_printf(&e->model, "%s.o", base);
@@ -241,12 +247,14 @@ void cache_objects(Env *e, Cache *c, const Toolchain *tc, Kernel *const *k, int 
         }
     }
     if (missing.n > 0) {
-        build(e, &(Build){.c = c, .tc = tc, .item = missing.at, .n = missing.n, .n_jobs = n_jobs});
+        build(e,
+              &(Build){.c = c, .tc = tc, .item = missing.at, .n = missing.n, .n_jobs = n_jobs});
         c->n_built += missing.n;
     }
 }
 
-const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *const *object, int n)
+const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *const *object,
+                          int n)
 {
     const char **more = arena_array(&e->kernel, const char *, n + 2);
     Buf names;
@@ -255,7 +263,7 @@ const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *con
     for (int i = 0; i < n; i++) {
         more[i + 1] = object[i];
         const char *slash = strrchr(object[i], '/');
-        buf_printf(&names, "%s\n", slash ? slash + 1 : object[i]); /* an object's name is its content */
+        buf_printf(&names, "%s\n", slash ? slash + 1 : object[i]); /* its name is its content */
     }
     more[n + 1] = "-lm";
     const char *key = key_of(e, tc, &names);

@@ -1,8 +1,9 @@
 /* cc.c - finds the system's C compiler and says how it is called.
  *
- * $CC is split at blanks (it may say "ccache gcc"), else gcc, clang or cc from PATH. Programs are
- * found here and called by argument vectors: no shell ever sees a name. The child's language is C,
- * so that its messages can be read and quoted. What the compiler is and accepts: probe.c. */
+ * $CC is split at blanks (it may say "ccache gcc"), else gcc, clang or cc from PATH.
+ * Programs are found here and called by argument vectors: no shell ever sees a name. The
+ * child's language is C, so that its messages can be read and quoted. What the compiler is
+ * and accepts: probe.c. */
 #include "run/run_int.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ enum {
     SAID_LINE = 300, /* of the compiler's words in a message */
 };
 
-/* ---- programs ----------------------------------------------------------------------------------- */
+/* ---- programs --------------------------------------------------------------------------- */
 
 static bool is_program(const char *path)
 {
@@ -76,8 +77,10 @@ static void find_words(Env *e, Toolchain *tc)
         words_from_cc(e, cc, &words);
         tc->path = program_find(e, words.at[0]);
         if (!tc->path) {
-            fail(e, E_BUILD, "The C compiler \"%.300s\" that CC names was not found; set CC to a "
-                             "working compiler, or unset it to use gcc, clang or cc.", cc);
+            fail(e, E_BUILD,
+                 "The C compiler \"%.300s\" that CC names was not found; set CC to a "
+                 "working compiler, or unset it to use gcc, clang or cc.",
+                 cc);
         }
     }
     for (size_t i = 0; i < countof(usual) && !tc->path; i++) {
@@ -87,8 +90,9 @@ static void find_words(Env *e, Toolchain *tc)
         }
     }
     if (!tc->path) {
-        fail(e, E_BUILD, "No C compiler was found: gcc, clang and cc are not in PATH; install gcc "
-                         "or set CC.");
+        fail(e, E_BUILD,
+             "No C compiler was found: gcc, clang and cc are not in PATH; install gcc "
+             "or set CC.");
     }
     words.at[0] = arena_str(&e->model, tc->path);
     tc->argv = words.at;
@@ -117,7 +121,7 @@ static void find_timeout(Toolchain *tc)
     tc->timeout_ms = (int)(s * 1000);
 }
 
-/* ---- running it ---------------------------------------------------------------------------------- */
+/* ---- running it ------------------------------------------------------------------------- */
 
 char *const *toolchain_argv(Env *e, const Toolchain *tc, const char *const *more, int n_more)
 {
@@ -151,14 +155,14 @@ static const char *error_line(Env *e, const Job *job)
     return first ? first : "it said nothing";
 }
 
-void toolchain_fail(Env *e, const Toolchain *tc, const Job *job, const char *what, const char *see,
-                    const Err *err)
+void toolchain_fail(Env *e, const Toolchain *tc, const Job *job, const char *what,
+                    const char *see, const Err *err)
 {
     fail(e, err->code, "The C compiler %.300s %s on %s: %s%s.", tc->path, err->text, what,
          error_line(e, job), see);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------- */
+/* ---- all of it -------------------------------------------------------------------------- */
 
 static void set_identity(Env *e, Toolchain *tc, const char *isa)
 {
@@ -186,6 +190,7 @@ void toolchain_find(Env *e, Toolchain *tc)
     Buf isa;
     buf_init(&isa, &e->kernel);
     machine_isa(&machine, &isa);
+    tc->target = target_of(&machine);
     toolchain_probe(e, tc, &machine, isa.at);
     set_identity(e, tc, isa.at);
 }

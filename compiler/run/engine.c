@@ -1,9 +1,10 @@
-/* engine.c - a model that can be stepped: its graph, compiled or interpreted, its weights, and the cache of
- * keys and values that a step reads and extends. Two graphs: logits of the last row (generation) and of
- * all rows (scoring), each compiled when it is first needed.
+/* engine.c - a model that can be stepped: its graph, compiled or interpreted, its weights, and the
+ * cache of keys and values that a step reads and extends. Two graphs: logits of the last row
+ * (generation) and of all rows (scoring), each compiled when it is first needed.
  *
- * The cache is two buffers of [layers, kv heads, past, head dim] each for keys and values: a step writes
- * old and new together into the other one, because the graph's input has no gaps. */
+ * The cache is two buffers of [layers, kv heads, past, head dim] each for keys and values: a step
+ * writes old and new together into the other one, because the graph's input has no gaps. A step
+ * that fails leaves the cache as it was. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,13 @@ static int64_t blocks(const Engine *g) /* rows of the cache that grow */
 
 /* ---- preparing ---- */
 
+static void variant_release(Variant *v)
+{
+    exec_free(v->exec);
+    library_release(&v->lib);
+    *v = (Variant){0};
+}
+
 typedef struct Prepare {
     Engine *g;
     bool all;
@@ -50,7 +58,7 @@ typedef struct Prepare {
 
 static void prepare(Env *e, void *arg)
 {
-    Prepare *p = arg;
+    const Prepare *p = arg;
     Engine *g = p->g;
     Variant *v = &g->variant[p->all];
     v->graph = qwen2_build(e, &g->config, -1, !p->all);
@@ -59,19 +67,23 @@ static void prepare(Env *e, void *arg)
         v->program = compile_model(&v->c, v->graph);
     }
     if (g->o.way == BY_C) {
-        library_build(e, v->program, g->o.n_threads, &v->lib);
+        library_build(e, v->program, g->o.n_threads, g->o.stop, &v->lib);
     }
     if (g->o.way != BY_INTERP) {
         v->exec = exec_new(e, v->c.graph, v->program, v->lib.fn);
+        exec_watch(v->exec, g->o.stop);
     }
     v->ready = true;
 }
 
-static bool ready(Engine *g, bool all, Err *err)
+bool engine_prepare(Engine *g, bool all, Err *err)
 {
     Prepare p = {g, all};
-    bool ok = g->variant[all].ready || env_try(g->e, prepare, &p);
-    return ok || err_set(err, g->e->err.code, "%s", g->e->err.text);
+    if (g->variant[all].ready || env_try(g->e, prepare, &p)) {
+        return true;
+    }
+    variant_release(&g->variant[all]);
+    return err_set(err, g->e->err.code, "%s", g->e->err.text);
 }
 
 /* ---- the cache ---- */
@@ -82,15 +94,17 @@ static bool side_reserve(const Engine *g, Side *s, int64_t positions, Err *err)
         return true;
     }
     int64_t capacity = positions > 2 * s->capacity ? positions : 2 * s->capacity;
-    size_t bytes = (size_t)(blocks(g) * g->config.head_dim) * sizeof(float) * (size_t)capacity;
+    size_t row_bytes = (size_t)(blocks(g) * g->config.head_dim) * sizeof(float);
+    size_t bytes = row_bytes * (size_t)capacity;
     float *now = os.alloc(bytes), *next = os.alloc(bytes);
     if (!now || !next) {
         free(now);
         free(next);
-        return err_set(err, E_NOMEM, "There is no memory for a cache of %lld positions.", (long long)positions);
+        return err_set(err, E_NOMEM, "There is no memory for a cache of %lld positions.",
+                       (long long)positions);
     }
     if (s->now) {
-        memcpy(now, s->now, (size_t)(blocks(g) * g->config.head_dim * g->stepper.n_fed) * sizeof(float));
+        memcpy(now, s->now, row_bytes * (size_t)g->stepper.n_fed);
     }
     free(s->now);
     free(s->next);
@@ -100,7 +114,8 @@ static bool side_reserve(const Engine *g, Side *s, int64_t positions, Err *err)
 
 static void side_append(const Engine *g, Side *s, const float *fresh, int n)
 {
-    size_t old = (size_t)(g->stepper.n_fed * g->config.head_dim), more = (size_t)(n * g->config.head_dim);
+    size_t old = (size_t)(g->stepper.n_fed * g->config.head_dim);
+    size_t more = (size_t)(n * g->config.head_dim);
     for (int64_t b = 0; b < blocks(g); b++) {
         float *to = s->next + (size_t)b * (old + more);
         memcpy(to, s->now + (size_t)b * old, old * sizeof(float));
@@ -119,6 +134,25 @@ static void side_free(Side *s)
 
 /* ---- a step ---- */
 
+static bool check_step(const Engine *g, const int32_t *ids, int n, Err *err)
+{
+    const Stepper *s = &g->stepper;
+    if (n < 1) {
+        return err_set(err, E_INPUT, "There are no tokens to feed.");
+    }
+    if (s->max_positions && n > s->max_positions - s->n_fed) {
+        return err_set(err, E_INPUT, "The model has %lld positions, too few for %d tokens behind %lld.",
+                       (long long)s->max_positions, n, (long long)s->n_fed);
+    }
+    for (int i = 0; i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= g->config.vocab_size) {
+            return err_set(err, E_INPUT, "Token %d is outside the model's vocabulary, 0..%lld.", ids[i],
+                           (long long)g->config.vocab_size - 1);
+        }
+    }
+    return !g->o.stop || !*g->o.stop || err_set(err, E_INTERRUPT, "Stopped.");
+}
+
 static bool take_ids(Engine *g, const int32_t *ids, int n, Err *err)
 {
     if (n > g->ids_capacity) {
@@ -131,21 +165,27 @@ static bool take_ids(Engine *g, const int32_t *ids, int n, Err *err)
     }
     for (int i = 0; i < n; i++) {
         g->ids[i] = ids[i];
-        if (ids[i] < 0 || ids[i] >= g->config.vocab_size) {
-            return err_set(err, E_INPUT, "Token %d is outside the model's vocabulary, 0..%lld.", ids[i],
-                           (long long)g->config.vocab_size - 1);
-        }
     }
     return true;
+}
+
+/* Everything that can be refused or refused memory, before anything runs. */
+static bool begin_step(Engine *g, const int32_t *ids, int n, bool all, Err *err)
+{
+    int64_t positions = g->stepper.n_fed + n;
+    return check_step(g, ids, n, err) && engine_prepare(g, all, err) && take_ids(g, ids, n, err) &&
+           side_reserve(g, &g->keys, positions, err) && side_reserve(g, &g->values, positions, err);
 }
 
 static Tensor past_tensor(const Engine *g, const Side *s)
 {
     const Config *c = &g->config;
-    return (Tensor){DT_F32, 4, {c->n_layers, c->n_kv_heads, g->stepper.n_fed, c->head_dim}, s->now};
+    int64_t past = g->stepper.n_fed;
+    return (Tensor){DT_F32, 4, {c->n_layers, c->n_kv_heads, past, c->head_dim}, s->now};
 }
 
-static bool run_variant(Engine *g, const Variant *v, const Args *args, Arena *a, Tensor out[3], Err *err)
+static bool run_variant(Engine *g, const Variant *v, const Args *args, Arena *a, Tensor out[3],
+                        Err *err)
 {
     if (g->o.way != BY_INTERP) {
         return exec_bind(v->exec, args, out, err) && exec_call(v->exec, err);
@@ -168,11 +208,7 @@ static bool feed(Stepper *s, const int32_t *ids, int n, bool all, const float **
     Engine *g = s->ctx;
     Arena scratch;
     Tensor out[3] = {{0}};
-    if (n < 1) {
-        return err_set(err, E_INPUT, "There are no tokens to feed.");
-    }
-    if (!ready(g, all, err) || !take_ids(g, ids, n, err) || !side_reserve(g, &g->keys, s->n_fed + n, err) ||
-        !side_reserve(g, &g->values, s->n_fed + n, err)) {
+    if (!begin_step(g, ids, n, all, err)) {
         return false;
     }
     NamedTensor input[] = {{"token_ids", {DT_I64, 1, {n}, g->ids}},
@@ -211,21 +247,16 @@ Stepper *engine_stepper(Engine *g)
     return &g->stepper;
 }
 
-bool engine_prepare(Engine *g, bool all, Err *err)
-{
-    return ready(g, all, err);
-}
-
 void engine_free(Engine *g)
 {
-    for (int i = 0; g && i < 2; i++) {
-        exec_free(g->variant[i].exec);
-        library_release(&g->variant[i].lib);
+    if (!g) {
+        return;
     }
-    if (g) {
-        side_free(&g->keys);
-        side_free(&g->values);
-        free(g->ids);
-        free(g->logits);
+    for (int i = 0; i < 2; i++) {
+        variant_release(&g->variant[i]);
     }
+    side_free(&g->keys);
+    side_free(&g->values);
+    free(g->ids);
+    free(g->logits);
 }

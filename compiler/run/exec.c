@@ -1,12 +1,14 @@
 /* exec.c - runs a program: binds arguments, places buffers, calls each kernel.
  *
- * A decoded token is a few hundred calls of a few microseconds each, so everything that does not
- * depend on arguments is laid out once by exec_new: one flat list of parameters and one of
- * symbols, with each call's share known. Binding fills in addresses; only when a size has changed
- * are the arena planned and the offsets computed again. Calling is then a loop over functions.
+ * A decoded token is a few hundred calls of a few microseconds each, so everything that does
+ * not depend on arguments is laid out once by exec_new: one flat list of parameters and one of
+ * symbols, with each call's share known. Binding fills in addresses; only when a size has
+ * changed are the arena planned and the offsets computed again. Calling is then a loop over
+ * functions.
  *
- * Temporaries, and outputs that the caller gives no place, live in one mapping, which grows ahead
- * of need because `past` grows with every token. Inputs, weights and constants are used in place. */
+ * Temporaries, and outputs that the caller gives no place, live in one mapping, which grows
+ * ahead of need because `past` grows with every token. Inputs, weights and constants are
+ * used in place. */
 #include "run/run_int.h"
 
 #include <errno.h>
@@ -15,6 +17,7 @@
 
 typedef struct Step { /* one call */
     KernelFn fn;
+    bool parallel;    /* worth waking others for */
     void **param;
     int64_t *sym;
     int64_t *n_elems; /* by parameter; for the nest interpreter */
@@ -35,26 +38,28 @@ struct Exec {
     const Graph *g;
     const Program *p;
     Plan plan;
-    Sizes sizes;     /* of the last bind */
-    bool planned;    /* plan, offsets and symbols fit sizes */
+    Sizes sizes;                    /* of the last bind */
+    bool planned;                   /* plan, offsets and symbols fit sizes */
     const Tensor **input, **weight; /* the arguments of the last bind, in the graph's order */
-    Step *step;      /* by call */
+    Step *step;                     /* by call */
     bool compiled;
-    Slot *slot;      /* by parameter, all calls' in a row */
+    Slot *slot; /* by parameter, all calls' in a row */
     Vec(Moving) moving;
     void **param;
     int64_t *n_elems;
     int n_params;
-    int64_t *sym;    /* values of all calls' symbols in a row, and which symbols they are */
+    int64_t *sym; /* values of all calls' symbols in a row, and which symbols they are */
     Sym *sym_of;
     int n_syms;
-    void **base;     /* by buffer: its first element */
-    Tensor *out;     /* by output: dtype and dims at these sizes */
-    char *memory;    /* temporaries, then outputs without a place of their own */
-    size_t capacity; /* bytes mapped */
+    void **base;              /* by buffer: its first element */
+    Tensor *out;              /* by output: dtype and dims at these sizes */
+    char *memory;             /* temporaries, then outputs without a place of their own */
+    size_t capacity;          /* bytes mapped */
+    const volatile int *stop; /* may be NULL */
+    Pool *pool;               /* may be NULL */
 };
 
-/* ---- once -------------------------------------------------------------------------------------------- */
+/* ---- once ------------------------------------------------------------------------------- */
 
 static void count_slots(Exec *x)
 {
@@ -80,6 +85,7 @@ static void lay_out_calls(Exec *x, KernelFn *fn)
         const Call *call = &x->p->call.at[c];
         x->step[c] = (Step){
             .fn = fn ? fn[call->kernel] : NULL,
+            .parallel = x->p->kernel.at[call->kernel]->parallel,
             .param = &x->param[param],
             .sym = &x->sym[sym],
             .n_elems = &x->n_elems[param],
@@ -137,7 +143,17 @@ const Plan *exec_plan(const Exec *x)
     return &x->plan;
 }
 
-/* ---- when a size has changed --------------------------------------------------------------------------- */
+void exec_watch(Exec *x, const volatile int *stop)
+{
+    x->stop = stop;
+}
+
+void exec_use_pool(Exec *x, Pool *p)
+{
+    x->pool = p;
+}
+
+/* ---- when a size has changed ------------------------------------------------------------ */
 
 static void update_calls(Exec *x)
 {
@@ -186,8 +202,10 @@ static bool bind_sizes(Exec *x, const Args *args, Err *err)
     x->planned = false;
     x->sizes = z;
     if (!plan_update(&x->plan, x->p, z.value)) {
-        return err_set(err, E_NOMEM, "Graph \"%.64s\" needs more memory for its temporaries than "
-                                     "can be addressed.", x->g->name);
+        return err_set(err, E_NOMEM,
+                       "Graph \"%.64s\" needs more memory for its temporaries than "
+                       "can be addressed.",
+                       x->g->name);
     }
     update_calls(x);
     update_outputs(x);
@@ -198,7 +216,7 @@ static bool bind_sizes(Exec *x, const Args *args, Err *err)
     return true;
 }
 
-/* ---- at every bind ---------------------------------------------------------------------------------------- */
+/* ---- at every bind ---------------------------------------------------------------------- */
 
 static int64_t out_bytes(const Tensor *t)
 {
@@ -221,10 +239,13 @@ static bool reserve(Exec *x, size_t bytes, Err *err)
         return true;
     }
     size_t ahead = bytes + bytes / 2;
-    void *memory = os.mmap(NULL, ahead, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        os.mmap(NULL, ahead, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
-        return err_set(err, E_NOMEM, "Out of memory: %zu bytes for the temporaries of graph \"%.64s\" "
-                                     "cannot be had: %s.", ahead, x->g->name, strerror(errno));
+        return err_set(err, E_NOMEM,
+                       "Out of memory: %zu bytes for the temporaries of graph \"%.64s\" "
+                       "cannot be had: %s.",
+                       ahead, x->g->name, strerror(errno));
     }
     exec_free(x);
     x->memory = memory;
@@ -245,8 +266,10 @@ static bool place_outputs(Exec *x, Tensor *out, Err *err)
     for (int i = 0; i < x->g->outputs.n; i++) {
         void *data = out[i].data;
         if (data && !same_type(&out[i], &x->out[i])) {
-            return err_set(err, E_INPUT, "The place given for output \"%.64s\" has another dtype or "
-                                         "shape than the output.", x->g->outputs.at[i].name);
+            return err_set(err, E_INPUT,
+                           "The place given for output \"%.64s\" has another dtype or "
+                           "shape than the output.",
+                           x->g->outputs.at[i].name);
         }
         out[i] = x->out[i];
         out[i].data = data ? data : next;
@@ -287,7 +310,7 @@ bool exec_bind(Exec *x, const Args *args, Tensor *out, Err *err)
     return bind_sizes(x, args, err) && bind_memory(x, out, err);
 }
 
-/* ---- calling ------------------------------------------------------------------------------------------------ */
+/* ---- calling ---------------------------------------------------------------------------- */
 
 /* The ids as the caller gave them, where they reach the gather unchanged. */
 static const Tensor *given_ids(const Exec *x, const Node *ids)
@@ -316,7 +339,8 @@ static bool explain(const Exec *x, const Call *call, int result, Err *err)
     for (int64_t i = 0; ids && i < tensor_count(ids); i++) {
         int64_t id = value_load(ids->data, ids->dtype, i).i;
         if (id < 0 || id >= rows) {
-            return err_set(err, E_RANGE, "gather: the index %lld is outside 0..%lld (node %%%d).",
+            return err_set(err, E_RANGE,
+                           "gather: the index %lld is outside 0..%lld (node %%%d).",
                            (long long)id, (long long)rows - 1, n->id);
         }
     }
@@ -324,11 +348,25 @@ static bool explain(const Exec *x, const Call *call, int result, Err *err)
                    (long long)rows - 1, n->id);
 }
 
+static bool goes_on(const Exec *x, Err *err)
+{
+    return !x->stop || !*x->stop || err_set(err, E_INTERRUPT, "Stopped.");
+}
+
+static int32_t run_step(const Exec *x, const Step *s)
+{
+    return x->pool && s->parallel ? pool_kernel(x->pool, s->fn, s->param, s->sym)
+                                  : s->fn(s->param, s->sym, 0, 1);
+}
+
 static bool call_compiled(const Exec *x, Err *err)
 {
     for (int c = 0; c < x->p->call.n; c++) {
         const Step *s = &x->step[c];
-        int32_t result = s->fn(s->param, s->sym, 0, 1);
+        if (!goes_on(x, err)) {
+            return false;
+        }
+        int32_t result = run_step(x, s);
         if (result != 0) {
             return explain(x, &x->p->call.at[c], result, err);
         }
@@ -342,17 +380,25 @@ typedef struct Interpreted {
     bool ok;
 } Interpreted;
 
+static bool interpret(Env *e, const Interpreted *in, int c)
+{
+    const Program *p = in->x->p;
+    const Step *s = &in->x->step[c];
+    const Call *call = &p->call.at[c];
+    if (!goes_on(in->x, in->err)) {
+        return false;
+    }
+    int result = nest_run(e, p->kernel.at[call->kernel], s->param, s->n_elems, s->sym);
+    env_reset_kernel(e);
+    return result == 0 || explain(in->x, call, result, in->err);
+}
+
 static void call_interpreted(Env *e, void *arg)
 {
     Interpreted *in = arg;
-    const Program *p = in->x->p;
     in->ok = true;
-    for (int c = 0; c < p->call.n && in->ok; c++) {
-        const Step *s = &in->x->step[c];
-        const Call *call = &p->call.at[c];
-        int result = nest_run(e, p->kernel.at[call->kernel], s->param, s->n_elems, s->sym);
-        in->ok = result == 0 || explain(in->x, call, result, in->err);
-        env_reset_kernel(e);
+    for (int c = 0; c < in->x->p->call.n && in->ok; c++) {
+        in->ok = interpret(e, in, c);
     }
 }
 
@@ -375,7 +421,7 @@ bool exec_call(Exec *x, Err *err)
     return ran && in.ok;
 }
 
-/* ---- both ----------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------- */
 
 typedef struct NewOutputs {
     const Exec *x;

@@ -1,9 +1,10 @@
 /* jobs.c - several compilers at once: started, listened to, stopped at their deadline, reaped.
  *
- * No allocation and no fail() happens while a child runs: the memory for what each says is there
- * before it starts. A compiler that says a gigabyte is read to the end and only the beginning is
- * kept, since the first error is the one that counts; one that hangs is killed with its whole
- * process group. However jobs_run returns, no child and no descriptor is left. */
+ * No allocation and no fail() happens while a child runs: the memory for what each says is
+ * there before it starts. A compiler that says a gigabyte is read to the end and only the
+ * beginning is kept, since the first error is the one that counts; one that hangs is killed
+ * with its whole process group. However jobs_run returns, no child and no descriptor is
+ * left. */
 #include "run/run_int.h"
 
 #include <errno.h>
@@ -25,47 +26,47 @@ typedef struct Running {
     uint64_t deadline_ns;
 } Running;
 
-typedef struct Pool {
+typedef struct Batch {
     const Toolchain *tc;
     Running at[MAX_PARALLEL];
     int n;
     Job *failed; /* the first that did */
     Err *err;
-} Pool;
+} Batch;
 
 Job job_new(Env *e, char *const *argv)
 {
     return (Job){.argv = argv, .said = arena_alloc(&e->kernel, SAID_BYTES)};
 }
 
-static bool start(Pool *p, Job *job)
+static bool start(Batch *b, Job *job)
 {
     int fd[2];
-    p->failed = job; /* until it runs */
+    b->failed = job; /* until it runs */
     if (os.pipe(fd) != 0) {
-        return err_set(p->err, E_IO, "could not be started: no pipe: %s", strerror(errno));
+        return err_set(b->err, E_IO, "could not be started: no pipe: %s", strerror(errno));
     }
-    pid_t pid = os.spawn(job->argv[0], job->argv, p->tc->env, fd[1]);
+    pid_t pid = os.spawn(job->argv[0], job->argv, b->tc->env, fd[1]);
     int why = errno;
     os.close(fd[1]);
     if (pid < 0) {
         os.close(fd[0]);
-        return err_set(p->err, E_BUILD, "could not be started: %s", strerror(why));
+        return err_set(b->err, E_BUILD, "could not be started: %s", strerror(why));
     }
-    p->failed = NULL;
-    p->at[p->n++] = (Running){
+    b->failed = NULL;
+    b->at[b->n++] = (Running){
         .job = job,
         .pid = pid,
         .fd = fd[0],
-        .deadline_ns = os_now_ns() + (uint64_t)p->tc->timeout_ms * 1000000u,
+        .deadline_ns = os_now_ns() + (uint64_t)b->tc->timeout_ms * 1000000u,
     };
     return true;
 }
 
-static void stop_all(Pool *p)
+static void stop_all(Batch *b)
 {
-    for (int i = 0; i < p->n; i++) {
-        Running *r = &p->at[i];
+    for (int i = 0; i < b->n; i++) {
+        Running *r = &b->at[i];
         int status;
         os.kill(-r->pid, SIGKILL);
         if (r->fd >= 0) {
@@ -74,7 +75,7 @@ static void stop_all(Pool *p)
         while (os.waitpid(r->pid, &status, 0) < 0 && errno == EINTR) {
         }
     }
-    p->n = 0;
+    b->n = 0;
 }
 
 /* Reads once; keeps what fits. */
@@ -108,66 +109,67 @@ static bool judge_exit(int status, Err *err)
 }
 
 /* *gone: it has ended and is reaped. False: it ended badly, or took too long. */
-static bool look_after(Pool *p, Running *r, bool *gone)
+static bool look_after(Batch *b, Running *r, bool *gone)
 {
     int status;
     pid_t pid = r->fd < 0 ? os.waitpid(r->pid, &status, WNOHANG) : 0;
     *gone = pid == r->pid;
     if (*gone) {
-        return judge_exit(status, p->err);
+        return judge_exit(status, b->err);
     }
     if (pid < 0 && errno != EINTR) {
-        return err_set(p->err, E_IO, "could not be waited for: %s", strerror(errno));
+        return err_set(b->err, E_IO, "could not be waited for: %s", strerror(errno));
     }
     if (os_now_ns() < r->deadline_ns) {
         return true;
     }
-    return err_set(p->err, E_BUILD, "did not finish within %g seconds and was stopped",
-                   p->tc->timeout_ms / 1000.0);
+    return err_set(b->err, E_BUILD, "did not finish within %g seconds and was stopped",
+                   b->tc->timeout_ms / 1000.0);
 }
 
 /* Waits for output or an end, and handles what there is. */
-static bool attend(Pool *p)
+static bool attend(Batch *b)
 {
     struct pollfd fd[MAX_PARALLEL];
     uint64_t now = os_now_ns(), wait_ms = LISTEN_MS;
-    for (int i = 0; i < p->n; i++) {
-        uint64_t end = p->at[i].deadline_ns;
-        uint64_t left_ms = p->at[i].fd < 0 ? REAP_MS : now < end ? (end - now) / 1000000u + 1 : 0;
+    for (int i = 0; i < b->n; i++) {
+        uint64_t end = b->at[i].deadline_ns;
+        uint64_t left_ms = now < end ? (end - now) / 1000000u + 1 : 0;
+        left_ms = b->at[i].fd < 0 ? REAP_MS : left_ms;
         wait_ms = left_ms < wait_ms ? left_ms : wait_ms;
-        fd[i] = (struct pollfd){.fd = p->at[i].fd, .events = POLLIN};
+        fd[i] = (struct pollfd){.fd = b->at[i].fd, .events = POLLIN};
     }
-    if (os.poll(fd, (unsigned long)p->n, (int)wait_ms) < 0) {
+    if (os.poll(fd, (unsigned long)b->n, (int)wait_ms) < 0) {
         return errno == EINTR ||
-               err_set(p->err, E_IO, "could not be waited for: %s", strerror(errno));
+               err_set(b->err, E_IO, "could not be waited for: %s", strerror(errno));
     }
-    for (int i = p->n - 1; i >= 0; i--) { /* downwards: the last takes the place of one that goes */
+    for (int i = b->n - 1; i >= 0; i--) { /* downwards: the last replaces one that goes */
         bool gone = false;
-        Running *r = &p->at[i];
-        p->failed = r->job;
-        bool ok = (!fd[i].revents || listen_to(r, p->err)) && look_after(p, r, &gone);
+        Running *r = &b->at[i];
+        b->failed = r->job;
+        bool ok = (!fd[i].revents || listen_to(r, b->err)) && look_after(b, r, &gone);
         if (gone) {
-            *r = p->at[--p->n];
+            *r = b->at[--b->n];
         }
         if (!ok) {
             return false;
         }
     }
-    p->failed = NULL;
+    b->failed = NULL;
     return true;
 }
 
-static bool run_all(Pool *p, Job *job, int n, int n_parallel, const volatile int *stop)
+static bool run_all(Batch *b, Job *job, int n, int n_parallel, const volatile int *stop)
 {
-    for (int next = 0; next < n || p->n > 0;) {
+    for (int next = 0; next < n || b->n > 0;) {
         if (stop && *stop) {
-            return err_set(p->err, E_INTERRUPT, "was interrupted");
+            return err_set(b->err, E_INTERRUPT, "was interrupted");
         }
-        if (next < n && p->n < n_parallel) {
-            if (!start(p, &job[next++])) {
+        if (next < n && b->n < n_parallel) {
+            if (!start(b, &job[next++])) {
                 return false;
             }
-        } else if (!attend(p)) {
+        } else if (!attend(b)) {
             return false;
         }
     }
@@ -177,10 +179,10 @@ static bool run_all(Pool *p, Job *job, int n, int n_parallel, const volatile int
 bool jobs_run(Job *job, int n, int n_parallel, const Toolchain *tc, const volatile int *stop,
               int *which, Err *err)
 {
-    Pool p = {.tc = tc, .err = err};
+    Batch b = {.tc = tc, .err = err};
     n_parallel = n_parallel < 1 ? 1 : n_parallel > MAX_PARALLEL ? MAX_PARALLEL : n_parallel;
-    bool ok = run_all(&p, job, n, n_parallel, stop);
-    stop_all(&p);
-    *which = p.failed ? (int)(p.failed - job) : -1;
+    bool ok = run_all(&b, job, n, n_parallel, stop);
+    stop_all(&b);
+    *which = b.failed ? (int)(b.failed - job) : -1;
     return ok;
 }

@@ -1,7 +1,8 @@
 /* load.c - loads a library of kernels and finds each kernel's function.
  *
  * A directory on a file system mounted noexec refuses to map code, and the loader says only
- * "failed to map segment": so the message names the directory and the variable that moves it. */
+ * "failed to map segment": so the message names the directory and the variable that moves
+ * it. */
 #include "run/run_int.h"
 
 #include <dlfcn.h>
@@ -15,8 +16,9 @@ static _Noreturn void fail_open(Env *e, const char *path)
         fail(e, E_BUILD, "The library cannot be loaded: %.900s.", why);
     }
     const char *slash = strrchr(path, '/');
-    fail(e, E_BUILD, "The directory %.*s does not allow code to be run from it (mounted noexec?); set "
-                     "NANOCOMPILE_CACHE to a directory that does (%.300s).",
+    fail(e, E_BUILD,
+         "The directory %.*s does not allow code to be run from it (mounted noexec?); set "
+         "NANOCOMPILE_CACHE to a directory that does (%.300s).",
          slash ? (int)(slash - path < 500 ? slash - path : 500) : 1, slash ? path : ".", why);
 }
 

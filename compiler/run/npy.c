@@ -2,8 +2,8 @@
  *
  * A file is a magic string, a version, a header that is the text of a Python dict, and the
  * elements. Read are versions 1 to 3, C order, little-endian; what else the format allows is
- * refused by name. No length in the file is believed: the elements must be exactly those that the
- * shape promises. Written is version 1. Needs a little-endian machine. */
+ * refused by name. No length in the file is believed: the elements must be exactly those
+ * that the shape promises. Written is version 1. Needs a little-endian machine. */
 #include "run/run_int.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static const char *const descr[N_DTYPES] = {
     [DT_F32] = "<f4", [DT_I64] = "<i8", [DT_I32] = "<i4", [DT_I8] = "|i1", [DT_BOOL] = "|b1",
 };
 
-/* ---- the header: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } ---------------------- */
+/* ---- the header: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } ------------ */
 
 typedef struct Header {
     Env *e;
@@ -78,15 +78,18 @@ static void read_descr(Header *h)
     const char *text = quoted(h);
     for (int t = 0; t < N_DTYPES; t++) {
         bool same = strcmp(text, descr[t]) == 0;
-        bool one_byte = descr[t][0] == '|' && strcmp(text + 1, descr[t] + 1) == 0 && text[0] == '<';
+        bool one_byte =
+            descr[t][0] == '|' && strcmp(text + 1, descr[t] + 1) == 0 && text[0] == '<';
         if (same || one_byte) {
             h->t.dtype = (Dtype)t;
             h->has_descr = true;
             return;
         }
     }
-    fail(h->e, E_TYPE, "%.700s holds elements of type \"%.40s\"; f32, i64, i32, i8 and bool, "
-                       "little-endian, are read.", h->path, text);
+    fail(h->e, E_TYPE,
+         "%.700s holds elements of type \"%.40s\"; f32, i64, i32, i8 and bool, "
+         "little-endian, are read.",
+         h->path, text);
 }
 
 static void read_order(Header *h)
@@ -151,7 +154,7 @@ static void read_dict(Header *h)
     }
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------ */
+/* ---- reading ---------------------------------------------------------------------------- */
 
 /* Parses the header; gives where the elements begin. */
 static size_t read_header(Header *h, const char *text, size_t len)
@@ -214,8 +217,10 @@ Tensor npy_read(Env *e, Arena *a, const char *path)
     }
     size_t begin = read_header(&h, text, len), bytes = promised_bytes(&h);
     if (len - begin != bytes) {
-        fail(e, E_SYNTAX, "%.700s is not a valid .npy file: its shape asks for %zu bytes of elements, "
-                          "but it holds %zu.", path, bytes, len - begin);
+        fail(e, E_SYNTAX,
+             "%.700s is not a valid .npy file: its shape asks for %zu bytes of elements, "
+             "but it holds %zu.",
+             path, bytes, len - begin);
     }
     memmove(text, text + begin, bytes); /* to where it is aligned */
     h.t.data = text;
@@ -223,14 +228,14 @@ Tensor npy_read(Env *e, Arena *a, const char *path)
     return h.t;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------- */
+/* ---- writing ---------------------------------------------------------------------------- */
 
 /* The whole prefix and header; room for 8 sizes of 20 digits. Gives the length. */
 static size_t write_header(char out[512], const Tensor *t)
 {
     int n = PREFIX_V1;
-    n += snprintf(out + n, 512 - (size_t)n, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                  descr[t->dtype]);
+    n += snprintf(out + n, 512 - (size_t)n,
+                  "{'descr': '%s', 'fortran_order': False, 'shape': (", descr[t->dtype]);
     for (int i = 0; i < t->rank; i++) {
         const char *after = t->rank == 1 ? "," : i + 1 < t->rank ? ", " : "";
         n += snprintf(out + n, 512 - (size_t)n, "%lld%s", (long long)t->dim[i], after);
@@ -255,7 +260,8 @@ bool npy_write(const char *path, Tensor t, Err *err)
     size_t bytes = (size_t)tensor_count(&t) * (size_t)dtype_bytes(t.dtype);
     char *whole = os.alloc(begin + bytes);
     if (!whole) {
-        return err_set(err, E_NOMEM, "Out of memory: %zu bytes for %.700s.", begin + bytes, path);
+        return err_set(err, E_NOMEM, "Out of memory: %zu bytes for %.700s.", begin + bytes,
+                       path);
     }
     memcpy(whole, header, begin);
     if (bytes > 0) {

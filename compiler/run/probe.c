@@ -1,15 +1,15 @@
 /* probe.c - what the C compiler is, and which flags it accepts on this machine.
  *
- * A compiler may accept -march=native and hand its assembler instructions that this refuses. So
- * the flags are tried once on a text that provokes them: compiled, assembled and linked. The
- * answer is kept in the cache under all it depends on (the programs' paths, sizes and times, the
- * wanted flags, the machine), and a later start runs no compiler at all. */
+ * A compiler may accept -march=native and hand its assembler instructions that this refuses.
+ * So the flags are tried once on a text that provokes them: compiled, assembled and linked.
+ * The answer is kept in the cache under all it depends on (the programs' paths, sizes and
+ * times, the wanted flags, the machine), and a later start runs no compiler at all. */
 #include "run/run_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- asking ------------------------------------------------------------------------------------------ */
+/* ---- asking ----------------------------------------------------------------------------- */
 
 /* Provokes what kernels may: wide float loops, conversions, and the int8 dot product, whose
  * instruction older assemblers lack. */
@@ -147,7 +147,7 @@ static int probe(Env *e, Toolchain *tc, const Machine *machine)
     return all.march;
 }
 
-/* ---- the answer, kept ---------------------------------------------------------------------------- */
+/* ---- the answer, kept ------------------------------------------------------------------- */
 
 static void stamp(Env *e, Buf *b, const char *word)
 {
@@ -206,7 +206,7 @@ void toolchain_probe(Env *e, Toolchain *tc, const Machine *machine, const char *
     if (row < 0) {
         row = probe(e, tc, machine);
         const char *text = arena_printf(&e->kernel, "%d %s", row, tc->version);
-        if (file && os_mkdirs(folder, NULL)) { /* not kept: probed again next time, nothing worse */
+        if (file && os_mkdirs(folder, NULL)) { /* if not kept: probed again next time */
             seal_write(&e->kernel, file, key, text, strlen(text), NULL);
         }
     }

@@ -17,6 +17,7 @@ typedef struct Toolchain {
     const char *version;   /* first line of --version */
     const char *const *flags; /* emit_flags plus -march=native where accepted */
     int n_flags;
+    const Target *target;  /* how wide emitted vectors are */
     char *const *env;      /* the child's environment: ours, with LC_ALL=C */
     int timeout_ms;        /* of one compilation: $NANOCOMPILE_CC_TIMEOUT in seconds, else 60 s */
     Hash identity;         /* of path, words, version, flags and the machine's ISA: part of every
@@ -49,13 +50,35 @@ void library_load(Env *e, Library *lib, const char *path, Kernel *const *k, int 
 void library_release(Library *lib);
 
 /* ---- build.c: all of the above for a program's kernels; n_jobs compilers at once --------------- */
-void library_build(Env *e, const Program *p, int n_jobs, Library *lib);
+/* stop: as in Cache. */
+void library_build(Env *e, const Program *p, int n_jobs, const volatile int *stop, Library *lib);
+
+/* ---- pool.c: threads that run the parts of one function side by side ---------------------------- */
+typedef struct Pool Pool;
+typedef void PoolPart(void *ctx, int part, int n_parts);
+/* n_threads >= 1 counts the caller; the default everywhere is Machine.n_threads. Workers spin for 0.1 ms
+ * after a region, then sleep; with more threads than CPUs in the affinity mask they sleep at once. With
+ * as many, each worker is pinned to a CPU of its own, which is never the caller's. Signals go to other
+ * threads. NULL: err says which thread cannot be started (E_IO), or E_NOMEM. */
+Pool *pool_new(int n_threads, Err *err);
+/* Runs part(ctx, i, n_threads) for every i, part 0 on the caller; returns when all are done, and what they
+ * wrote can be read. Allocates and locks nothing. One at a time: inside a part, from two threads at once
+ * or in a forked child it is a bug(). */
+void pool_run(Pool *p, PoolPart *part, void *ctx);
+/* All parts of one kernel. 0, or the largest of the codes that are not 0. */
+int32_t pool_kernel(Pool *p, KernelFn fn, void *const *params, const int64_t *syms);
+int pool_threads(const Pool *p);
+void pool_set_spin(Pool *p, int n_pauses); /* from the next region on; 0: always sleep */
+void pool_free(Pool *p); /* ends its threads. NULL is fine; in a forked child it does nothing */
 
 /* ---- exec.c: runs a program, by C or by the nest interpreter ------------------------------------- */
 typedef struct Exec Exec;
 /* fn NULL: every call through nest_run. The program and the graph must outlive it. */
 Exec *exec_new(Env *e, const Graph *g, const Program *p, KernelFn *fn);
 void exec_free(Exec *x); /* its memory; the rest goes with the Env. NULL is fine */
+/* From now on *stop, set by a signal's handler, ends a call between two kernels with E_INTERRUPT. */
+void exec_watch(Exec *x, const volatile int *stop);
+void exec_use_pool(Exec *x, Pool *p); /* for its compiled kernels; it must outlive the Exec. NULL: none */
 /* Binds and checks arguments and sizes (graph_bind), plans, calls each kernel. out[i] gets tensors in
  * arena a. False fills err. A second run with the same sizes plans nothing again. */
 bool exec_run(Exec *x, const Args *args, Arena *a, Tensor *out, Err *err);
@@ -73,11 +96,14 @@ typedef struct EngineOptions {
     unsigned without; /* bits of StageBit */
     Gemm gemm;        /* BY_INTERP: NULL for the definition */
     int n_threads;    /* compilers at once */
+    const volatile int *stop; /* set by a signal's handler: ends a compilation or step with E_INTERRUPT */
 } EngineOptions;
 typedef struct Engine Engine;
 /* Config and weights must outlive it. Graphs are built and compiled at their first step. */
 Engine *engine_new(Env *e, const Config *c, const Weights *w, const EngineOptions *o);
 bool engine_prepare(Engine *g, bool all, Err *err); /* does that now: all: for logits of every row */
+/* Its feed fails with E_INPUT (no tokens, one outside the vocabulary, more than the context holds),
+ * E_NOMEM, E_INTERRUPT, or as compiling does; nothing is fed then, and the next call may succeed. */
 Stepper *engine_stepper(Engine *g);
 void engine_free(Engine *g); /* NULL is fine */
 

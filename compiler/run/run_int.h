@@ -1,17 +1,19 @@
-/* run_int.h - what the files of compiler/run share: sealed files, scratch folders, compiler jobs. */
+/* run_int.h - what the files of compiler/run share: sealed files, scratch folders, compiler
+ * jobs. */
 #ifndef NC_RUN_INT_H
 #define NC_RUN_INT_H
 
 #include "run/run.h"
 
-/* ---- seal.c: files of the cache carry a checksum of their bytes and their key behind them ------ */
+/* ---- seal.c: files of the cache carry a checksum of their bytes and their key behind them  */
 typedef enum Seal { SEAL_ABSENT, SEAL_INTACT, SEAL_BROKEN } Seal;
 
 /* Text and length without the seal, where it is intact. key: 32 hex digits. */
 Seal seal_read(Arena *a, const char *path, const char *key, char **text, size_t *len);
-bool seal_write(Arena *a, const char *path, const char *key, const char *text, size_t len, Err *err);
+bool seal_write(Arena *a, const char *path, const char *key, const char *text, size_t len,
+                Err *err);
 
-/* ---- jobs.c: several compilers at once ---------------------------------------------------------- */
+/* ---- jobs.c: several compilers at once -------------------------------------------------- */
 enum { SAID_BYTES = 16 << 10 };
 
 typedef struct Job {
@@ -26,23 +28,25 @@ Job job_new(Env *e, char *const *argv);
 bool jobs_run(Job *job, int n, int n_parallel, const Toolchain *tc, const volatile int *stop,
               int *which, Err *err);
 
-/* ---- cc.c ---------------------------------------------------------------------------------------- */
+/* ---- cc.c ------------------------------------------------------------------------------- */
 const char *program_find(Env *e, const char *word); /* as execvp finds it; NULL: nowhere */
 /* The compiler's own words, its flags, then more. NULL-ended. */
 char *const *toolchain_argv(Env *e, const Toolchain *tc, const char *const *more, int n_more);
-/* "The C compiler PATH failed with exit status 1 on WHAT: first line of an error; SEE." err says how
- * it ended. */
+/* "The C compiler PATH failed with exit status 1 on WHAT: first line of an error; SEE." err
+ * says how it ended. */
 _Noreturn void toolchain_fail(Env *e, const Toolchain *tc, const Job *job, const char *what,
                               const char *see, const Err *err);
 
-/* ---- probe.c: sets version and flags -------------------------------------------------------------- */
+/* ---- probe.c: sets version and flags ---------------------------------------------------- */
 void toolchain_probe(Env *e, Toolchain *tc, const Machine *machine, const char *isa);
 
-/* ---- cache.c --------------------------------------------------------------------------------------- */
+/* ---- cache.c ---------------------------------------------------------------------------- */
 const char *cache_default_dir(Env *e); /* NULL: the environment names none */
 /* A path that no program takes for an option: relative ones start with "./". */
 const char *plain_path(Arena *a, const char *path);
-const char *scratch_make(Env *e, const char *parent, Err *err); /* a new, empty folder; NULL: see err */
-void scratch_remove(const char *dir, const char *const *file, int n); /* with these files, where there */
+const char *scratch_make(Env *e, const char *parent,
+                         Err *err); /* a new, empty folder; NULL: see err */
+void scratch_remove(const char *dir, const char *const *file,
+                    int n); /* with these files, where there */
 
 #endif

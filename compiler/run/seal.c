@@ -1,9 +1,9 @@
 /* seal.c - files that know whether they are whole.
  *
- * A cached object may be cut short by a full disk or a crash, or damaged later. Behind its bytes
- * stands a line with the checksum of those bytes and of the key they were stored under, so that
- * also an intact file in the wrong place is noticed. Linkers and dlopen ignore what follows the
- * last section, so the file is used as it is. */
+ * A cached object may be cut short by a full disk or a crash, or damaged later. Behind its
+ * bytes stands a line with the checksum of those bytes and of the key they were stored
+ * under, so that also an intact file in the wrong place is noticed. Linkers and dlopen
+ * ignore what follows the last section, so the file is used as it is. */
 #include "run/run_int.h"
 
 #include <errno.h>
@@ -40,7 +40,8 @@ Seal seal_read(Arena *a, const char *path, const char *key, char **text, size_t 
     return memcmp(*text + *len, want, SEAL_LEN) == 0 ? SEAL_INTACT : SEAL_BROKEN;
 }
 
-bool seal_write(Arena *a, const char *path, const char *key, const char *text, size_t len, Err *err)
+bool seal_write(Arena *a, const char *path, const char *key, const char *text, size_t len,
+                Err *err)
 {
     char seal[SEAL_LEN + 1];
     seal_text(text, len, key, seal);

@@ -1,5 +1,5 @@
-/* ncg.c (fuzz) - any bytes are either refused with a place, or read as a graph that prints, reads
- * back as itself, and where it is small runs without fault. Seeds: tests/regress. */
+/* ncg.c (fuzz) - any bytes are either refused with a place, or read as a graph that prints,
+ * reads back as itself, and where it is small runs without fault. Seeds: tests/regress. */
 #include "tests/gen.h"
 
 #include <stdlib.h>

@@ -1,0 +1,60 @@
+/* options.c - the values of options, shared by every command. What is no such value leaves through
+ * argp_error: one sentence and exit status 2. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+int64_t option_int(struct argp_state *state, const char *name, const char *text, int64_t least,
+                   int64_t most)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (*end || end == text || errno || v < least || v > most) {
+        argp_error(state, "--%s takes a whole number from %lld to %lld, not '%s'", name,
+                   (long long)least, (long long)most, text);
+    }
+    return v;
+}
+
+double option_real(struct argp_state *state, const char *name, const char *text)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (*end || end == text) {
+        argp_error(state, "--%s takes a number, not '%s'", name, text);
+    }
+    return v;
+}
+
+uint64_t option_seed(struct argp_state *state, const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 0);
+    if (*end || end == text || errno || strchr(text, '-')) { /* strtoull would negate */
+        argp_error(state, "--seed takes a number from 0 to %llu, not '%s'",
+                   (unsigned long long)UINT64_MAX, text);
+    }
+    return v;
+}
+
+int option_choice(struct argp_state *state, const char *name, const char *text, int n,
+                  const char *const *choices)
+{
+    for (int i = 0; i < n; i++) {
+        if (!strcmp(text, choices[i])) {
+            return i;
+        }
+    }
+    argp_error(state, "--%s cannot be '%s'", name, text);
+    return 0;
+}
+
+Format option_format(struct argp_state *state, const char *text)
+{
+    static const char *const formats[] = {"text", "md", "csv", "json"};
+    return (Format)option_choice(state, "format", text, countof(formats), formats);
+}

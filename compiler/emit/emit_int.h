@@ -1,0 +1,81 @@
+/* emit_int.h - what the files of compiler/emit share: the writer, and where it stands. */
+#ifndef NC_EMIT_INT_H
+#define NC_EMIT_INT_H
+
+#include "emit/emit.h"
+#include "loop/schedule.h"
+#include "loop/tree.h"
+
+/* How an axis appears in the text at the place that is being written. */
+typedef enum AxisMode {
+    MODE_ZERO,  /* not open: 0 */
+    MODE_LOOP,  /* a variable of its name */
+    MODE_CONST, /* written out: value */
+    MODE_LANES, /* lanes value .. value + width - 1 of a vector */
+} AxisMode;
+
+typedef struct AxisAt {
+    AxisMode mode;
+    int64_t value;
+    int width;
+} AxisAt;
+
+typedef struct VarAt {
+    VarShape shape; /* an accumulator's instances here */
+    bool priv;      /* private to points of a reduce axis: another name than afterwards */
+    int lanes;      /* a let's: 0 for a scalar */
+    bool in_memory; /* its lanes lie in an array, for one-by-one reading */
+    bool inside;    /* a let of the statements that are written lane by lane */
+} VarAt;
+
+/* Helpers of vector code: columns are id and text; % in the text is the number of lanes. prelude.c */
+typedef enum Aid { AID_TYPES, AID_LOAD, AID_STORE, AID_SPLAT, AID_FMA, AID_SELECT, AID_LANES, AID_MASK, AID_EXP, AID_MAP_EXPF,
+                   AID_MAP_SQRTF, AID_MAP_SINF, AID_MAP_COSF, AID_SUM, AID_MAX, AID_SCALAR_EXP, N_AIDS } Aid;
+
+#define MAX_WIDTH_LOG 5
+typedef struct Writer {
+    Env *e;
+    Arena *m;
+    const Kernel *k;
+    const Target *target;
+    Buf *out;
+    int depth;
+    bool plain;      /* no schedule: expressions are printed as they are */
+    int vec;         /* axis in MODE_LANES, or -1 */
+    int apart_axis;  /* lanes of this axis are written one by one; -1: of none */
+    AxisAt apart;    /* where that vector stands */
+    AxisAt *axis;    /* by axis */
+    VarAt *var;      /* by variable */
+    bool *used_var;  /* by variable: read somewhere */
+    bool aid[N_AIDS][MAX_WIDTH_LOG]; /* wanted, by log2 of the lanes (0: scalar) */
+} Writer;
+
+/* ---- text.c: lines and scalar expressions at this place ---- */
+void line(const Writer *w, const char *text);       /* indented, without a newline of its own */
+void put(Writer *w, const Expr *x, const char *after);
+const Expr *localize(Writer *w, const Expr *x);     /* axes by what they are here, indices simplified */
+const char *c_name(Writer *w, const char *name);    /* n.o is n_o */
+const char *var_name(Writer *w, int var);           /* of the instance at this place */
+const char *plain_name(Writer *w, int var);         /* the same without array indices */
+int shape_width(const Writer *w, const VarShape *v, int i);
+const char *scalar_text(Writer *w, const Expr *x);
+extern const ExprStyle c_style;
+typedef struct CastHelper {
+    const char *opening; /* of a call */
+    const char *text;    /* the definition */
+} CastHelper;
+extern const CastHelper cast_helpers[N_DTYPES];
+
+/* ---- vector.c: expressions in lanes ---- */
+bool lanes_vary(Writer *w, const Expr *x);
+const char *vector_text(Writer *w, const Expr *x);
+int width_for(const Writer *w, int64_t lanes);      /* of one vector for so many lanes; 1: none */
+
+/* ---- prelude.c ---- */
+const char *aid(Writer *w, Aid id, int lanes);      /* wants it; its name with the number of lanes */
+void write_prelude(const Writer *w, Buf *out);
+
+/* ---- statements.c: the tree ---- */
+void write_tree(Writer *w, const Tree *t);
+
+#endif

@@ -1,0 +1,181 @@
+/* prelude.c - the few helpers that vector code uses, each written once into the file that needs it, for
+ * each number of lanes it needs. No immintrin.h: it costs a tenth of a second a compile.
+ *
+ * In the texts % stands for the number of lanes, @ for the bytes of a vector, $ for a list of one entry a
+ * lane: the entry stands between the braces behind it, and # in it is the lane. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "emit/emit_int.h"
+
+typedef struct Helper {
+    const char *name;   /* what callers write, before the lanes */
+    const char *text;
+    Aid needs;          /* one more that must be there; AID_TYPES: nothing */
+} Helper;
+
+static const Helper helpers[N_AIDS] = {
+    [AID_TYPES] = {"f32x",
+                   "typedef float f32x% __attribute__((vector_size(@)));\n"
+                   "typedef int32_t i32x% __attribute__((vector_size(@)));\n"
+                   "typedef float f32x%_any __attribute__((vector_size(@), aligned(4), may_alias));\n",
+                   AID_TYPES},
+    [AID_LOAD] = {"load", "static inline f32x% load%(const float *p)\n{\n    return *(const f32x%_any *)p;\n}\n",
+                  AID_TYPES},
+    [AID_STORE] = {"store", "static inline void store%(float *p, f32x% v)\n{\n    *(f32x%_any *)p = v;\n}\n",
+                   AID_TYPES},
+    [AID_SPLAT] = {"splat", "static inline f32x% splat%(float x)\n{\n    return (f32x%){${x}};\n}\n", AID_TYPES},
+    [AID_FMA] = {"fma",
+                 "static inline f32x% fma%(f32x% a, f32x% b, f32x% c)\n{\n"
+                 "#if % == 16 && defined __AVX512F__\n"
+                 "    return (f32x%)__builtin_ia32_vfmaddps512_mask(a, b, c, (unsigned short)-1, 4);\n"
+                 "#elif % == 8 && defined __FMA__\n"
+                 "    return (f32x%)__builtin_ia32_vfmaddps256(a, b, c);\n"
+                 "#elif % == 4 && defined __FMA__\n"
+                 "    return (f32x%)__builtin_ia32_vfmaddps(a, b, c);\n"
+                 "#else\n"
+                 "    return (f32x%){${__builtin_fmaf(a[#], b[#], c[#])}};\n"
+                 "#endif\n}\n",
+                 AID_TYPES},
+    [AID_SELECT] = {"select",
+                    "static inline f32x% select%(i32x% mask, f32x% a, f32x% b)\n{\n"
+                    "    return (f32x%)((mask & (i32x%)a) | (~mask & (i32x%)b));\n}\n",
+                    AID_TYPES},
+    [AID_LANES] = {"lanes_to",
+                   "/* Lanes 0 to last. */\nstatic inline i32x% lanes_to%(int64_t last)\n{\n"
+                   "    int32_t k = last < -1 ? -1 : last > % ? % : (int32_t)last;\n"
+                   "    return (i32x%){${#}} <= (i32x%){${k}};\n}\n",
+                   AID_TYPES},
+    [AID_MASK] = {"mask", "static inline i32x% mask%(int on)\n{\n    return (i32x%){${-(on != 0)}};\n}\n", AID_TYPES},
+    [AID_EXP] = {"exp_approx",
+                 "static inline f32x% exp_approx%(f32x% x)\n{\n"
+                 "    const f32x% magic = splat%(12582912.0f);\n"
+                 "    f32x% t = x * splat%(1.44269504f) + magic;\n"
+                 "    f32x% n = t - magic;\n"
+                 "    f32x% r = x - n * splat%(0.693359375f);\n"
+                 "    r = r - n * splat%(-2.12194440e-4f);\n"
+                 "    f32x% p = splat%(1.9875691500e-4f);\n"
+                 "    p = p * r + splat%(1.3981999507e-3f);\n"
+                 "    p = p * r + splat%(8.3334519073e-3f);\n"
+                 "    p = p * r + splat%(4.1665795894e-2f);\n"
+                 "    p = p * r + splat%(1.6666665459e-1f);\n"
+                 "    p = p * r + splat%(5.0000001201e-1f);\n"
+                 "    p = p * (r * r);\n"
+                 "    p = p + r;\n"
+                 "    p = p + splat%(1.0f);\n"
+                 "    p = (f32x%)((i32x%)p + ((i32x%)t << 23));\n"
+                 "    p = select%(x < splat%(-87.0f), splat%(0.0f), p);\n"
+                 "    p = select%(x > splat%(88.72283f), splat%(INFINITY), p);\n"
+                 "    return select%(x == x, p, x);\n}\n",
+                 AID_SELECT},
+#define MAP(fn) {"map_" fn "_", "static inline f32x% map_" fn "_%(f32x% x)\n{\n    return (f32x%){${" fn "(x[#])}};\n}\n", AID_TYPES}
+    [AID_MAP_EXPF] = MAP("expf"),
+    [AID_MAP_SQRTF] = MAP("sqrtf"),
+    [AID_MAP_SINF] = MAP("sinf"),
+    [AID_MAP_COSF] = MAP("cosf"),
+    [AID_SUM] = {"sum",
+                 "/* The upper half joins the lower until one lane is left. */\n"
+                 "static inline float sum%(f32x% v)\n{\n"
+                 "    float x[%];\n    store%(x, v);\n"
+                 "    for (int n = % / 2; n > 0; n /= 2) {\n"
+                 "        for (int i = 0; i < n; i++) {\n            x[i] = x[i] + x[i + n];\n        }\n    }\n"
+                 "    return x[0];\n}\n",
+                 AID_STORE},
+    [AID_MAX] = {"max",
+                 "static inline float max%(f32x% v)\n{\n"
+                 "    float x[%];\n    store%(x, v);\n"
+                 "    for (int n = % / 2; n > 0; n /= 2) {\n"
+                 "        for (int i = 0; i < n; i++) {\n"
+                 "            x[i] = x[i] < x[i + n] || x[i + n] != x[i + n] ? x[i + n] : x[i];\n        }\n    }\n"
+                 "    return x[0];\n}\n",
+                 AID_STORE},
+    [AID_SCALAR_EXP] = {"nc_expf",
+                        "static inline float nc_expf(float x)\n{\n"
+                        "    if (!(x <= 88.72283f)) {\n        return x != x ? x : INFINITY;\n    }\n"
+                        "    if (x < -87.0f) {\n        return 0.0f;\n    }\n"
+                        "    union {\n        float f;\n        int32_t i;\n    } t, p;\n"
+                        "    t.f = x * 1.44269504f + 12582912.0f;\n"
+                        "    float n = t.f - 12582912.0f;\n"
+                        "    float r = x - n * 0.693359375f;\n"
+                        "    r = r - n * -2.12194440e-4f;\n"
+                        "    p.f = 1.9875691500e-4f;\n"
+                        "    p.f = p.f * r + 1.3981999507e-3f;\n"
+                        "    p.f = p.f * r + 8.3334519073e-3f;\n"
+                        "    p.f = p.f * r + 4.1665795894e-2f;\n"
+                        "    p.f = p.f * r + 1.6666665459e-1f;\n"
+                        "    p.f = p.f * r + 5.0000001201e-1f;\n"
+                        "    p.f = p.f * (r * r);\n"
+                        "    p.f = p.f + r;\n"
+                        "    p.f = p.f + 1.0f;\n"
+                        "    p.i += t.i << 23;\n"
+                        "    return p.f;\n}\n",
+                        AID_TYPES},
+};
+
+static int log2_of(int lanes)
+{
+    int log = 0;
+    while (1 << log < lanes) {
+        log++;
+    }
+    return log;
+}
+
+const char *aid(Writer *w, Aid id, int lanes)
+{
+    int log = log2_of(lanes);
+    w->aid[id][log] = true;
+    if (lanes > 1) {
+        w->aid[AID_TYPES][log] = true;
+        w->aid[helpers[id].needs][log] = true;
+        w->aid[AID_SPLAT][log] |= id == AID_EXP;
+    }
+    return lanes > 1 ? arena_printf(w->m, "%s%d", helpers[id].name, lanes) : helpers[id].name;
+}
+
+/* ${entry} once a lane, separated by commas. */
+static const char *write_list(const char *text, int lanes, Buf *out)
+{
+    const char *entry = text + 1;
+    size_t len = strcspn(entry, "}");
+    for (int i = 0; i < lanes; i++) {
+        buf_str(out, i ? ", " : "");
+        for (size_t k = 0; k < len; k++) {
+            if (entry[k] == '#') {
+                buf_printf(out, "%d", i);
+            } else {
+                buf_char(out, entry[k]);
+            }
+        }
+    }
+    return entry + len;
+}
+
+static void write_helper(const char *text, int lanes, Buf *out)
+{
+    for (; *text; text++) {
+        if (*text == '%') {
+            buf_printf(out, "%d", lanes);
+        } else if (*text == '@') {
+            buf_printf(out, "%d", lanes * 4);
+        } else if (*text == '$') {
+            text = write_list(text + 1, lanes, out);
+        } else {
+            buf_char(out, *text);
+        }
+    }
+}
+
+/* Guarded, so that the C of many kernels may stand in one file. */
+void write_prelude(const Writer *w, Buf *out)
+{
+    for (int log = 0; log < MAX_WIDTH_LOG; log++) {
+        for (int i = 0; i < N_AIDS; i++) {
+            if (w->aid[i][log]) {
+                buf_printf(out, "#ifndef NC_%s_%d\n#define NC_%s_%d\n", helpers[i].name, 1 << log, helpers[i].name, 1 << log);
+                write_helper(helpers[i].text, 1 << log, out);
+                buf_str(out, "#endif\n");
+            }
+        }
+    }
+}

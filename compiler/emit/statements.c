@@ -1,0 +1,519 @@
+/* statements.c - the statement tree as C: loops, tails, and each statement once for every written-out point
+ * and vector of it. An unrolled axis becomes constants, an axis in lanes becomes vectors, accumulators
+ * over such axes become named scalars and vectors (arrays would be spilled). */
+#include <inttypes.h>
+
+#include "emit/emit_int.h"
+
+static void write_children(Writer *w, const Tree *t)
+{
+    for (int i = 0; i < t->child.n; i++) {
+        write_tree(w, t->child.at[i]);
+    }
+}
+
+static void close_brace(Writer *w)
+{
+    w->depth--;
+    line(w, "}\n");
+}
+
+static const Axis *axis_info(const Writer *w, int axis)
+{
+    return &w->k->nest.axis.at[axis];
+}
+
+/* ---- loops ---- */
+
+/* Lets inside would be declared twice in one block. */
+static bool declares(const Tree *t)
+{
+    for (int i = 0; i < t->child.n; i++) {
+        const Tree *c = t->child.at[i];
+        bool through = c->kind == TREE_FOR && c->value->kind == X_CONST;
+        if (c->kind == TREE_LET || c->kind == TREE_ACC || (through && declares(c))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void write_instance(Writer *w, const Tree *t)
+{
+    bool block = declares(t);
+    if (block) {
+        line(w, "{\n");
+        w->depth++;
+    }
+    write_children(w, t);
+    if (block) {
+        close_brace(w);
+    }
+}
+
+static void write_unrolled(Writer *w, const Tree *t, int64_t n)
+{
+    AxisAt before = w->axis[t->axis];
+    for (int64_t i = 0; i < n; i++) {
+        w->axis[t->axis] = (AxisAt){MODE_CONST, i, 1};
+        write_instance(w, t);
+    }
+    w->axis[t->axis] = before;
+}
+
+static void write_vectors(Writer *w, const Tree *t, int64_t n, int width)
+{
+    AxisAt before = w->axis[t->axis];
+    w->vec = t->axis;
+    for (int64_t i = 0; i < n; i += width) {
+        w->axis[t->axis] = (AxisAt){MODE_LANES, i, width};
+        write_instance(w, t);
+    }
+    w->vec = -1;
+    w->axis[t->axis] = before;
+}
+
+static void open_loop(Writer *w, const Tree *t)
+{
+    const Axis *a = axis_info(w, t->axis);
+    const char *name = c_name(w, a->name);
+    line(w, "");
+    if (a->par) {
+        const char *n = scalar_text(w, t->value);
+        buf_printf(w->out, "for (int64_t %s = (%s) * part / n_parts; %s < (%s) * (part + 1) / n_parts; %s++) {\n",
+                   name, n, name, n, name);
+    } else {
+        buf_printf(w->out, "for (int64_t %s = 0; %s < ", name, name);
+        put(w, t->value, "; ");
+        buf_printf(w->out, "%s++) {\n", name);
+    }
+    w->depth++;
+}
+
+static void write_loop(Writer *w, const Tree *t)
+{
+    AxisAt before = w->axis[t->axis];
+    open_loop(w, t);
+    w->axis[t->axis].mode = MODE_LOOP;
+    write_children(w, t);
+    w->axis[t->axis] = before;
+    close_brace(w);
+}
+
+static void write_for(Writer *w, const Tree *t)
+{
+    const Axis *a = axis_info(w, t->axis);
+    int64_t n = t->value->kind == X_CONST ? t->value->value.i : -1;
+    int width = n > 1 && a->vec && w->k->in_lanes && !t->joined ? width_for(w, n) : 1;
+    if (width > 1) {
+        write_vectors(w, t, n, width);
+    } else if (n == 1) { /* no loop: its index is 0, or written as a constant */
+        AxisAt before = w->axis[t->axis];
+        w->axis[t->axis] = (AxisAt){MODE_CONST, 0, 1};
+        write_children(w, t);
+        w->axis[t->axis] = before;
+    } else if (n >= 0 && a->unroll) {
+        write_unrolled(w, t, n);
+    } else {
+        write_loop(w, t);
+    }
+}
+
+/* Whole axes are written as their halves wherever they are used; an outer half in a tail has a value. */
+static void write_bind(Writer *w, const Tree *t)
+{
+    if (axis_info(w, t->axis)->outer) {
+        return;
+    }
+    w->axis[t->axis].mode = MODE_LOOP;
+    line(w, "const int64_t ");
+    buf_printf(w->out, "%s = ", c_name(w, axis_info(w, t->axis)->name));
+    put(w, t->value, ";\n");
+    line(w, "(void)");
+    buf_printf(w->out, "%s;\n", c_name(w, axis_info(w, t->axis)->name));
+}
+
+/* ---- conditions ---- */
+
+static void open_if(Writer *w, const char *cond)
+{
+    line(w, "");
+    buf_printf(w->out, "if (%s) {\n", cond);
+    w->depth++;
+}
+
+static const char *if_text(Writer *w, const Tree *t)
+{
+    const char *cond = scalar_text(w, t->value);
+    return t->negated ? arena_printf(w->m, "!(%s)", cond) : cond;
+}
+
+/* Variables in lanes that the statements read one by one go to an array first. */
+static void spill_var(const Expr *x, void *ctx)
+{
+    Writer *w = ctx;
+    if (x->kind != X_VAR || w->var[x->id].in_memory || w->var[x->id].inside || !lanes_vary(w, x)) {
+        return;
+    }
+    int width = w->axis[w->vec].width;
+    const char *name = plain_name(w, x->id);
+    line(w, "");
+    buf_printf(w->out, "float %s_lane[%d];\n", name, width);
+    line(w, "");
+    buf_printf(w->out, "%s(%s_lane, %s);\n", aid(w, AID_STORE, width), name, var_name(w, x->id));
+    w->var[x->id].in_memory = true;
+}
+
+static void spill_vars(Writer *w, const Tree *t)
+{
+    for (int i = 0; i < t->child.n; i++) {
+        const Tree *c = t->child.at[i];
+        if (c->kind == TREE_LET) {
+            w->var[c->stmt->var].inside = true;
+        }
+        if (c->stmt) {
+            expr_visit(c->stmt->value, spill_var, w);
+        }
+    }
+}
+
+/* Lane by lane: the axis is a variable, and so is what is read of vectors. */
+static void write_lanes_apart(Writer *w, const Tree *t)
+{
+    AxisAt before = w->axis[w->vec];
+    int axis = w->vec;
+    const char *name = c_name(w, axis_info(w, axis)->name);
+    spill_vars(w, t);
+    line(w, "");
+    buf_printf(w->out, "for (int64_t %s = %" PRId64 "; %s < %" PRId64 "; %s++) {\n", name, before.value, name,
+               before.value + before.width, name);
+    w->depth++;
+    w->apart = before;
+    w->apart_axis = axis;
+    w->vec = -1;
+    w->axis[axis].mode = MODE_LOOP;
+    open_if(w, if_text(w, t));
+    write_children(w, t);
+    close_brace(w);
+    close_brace(w);
+    w->axis[axis] = before;
+    w->vec = axis;
+    w->apart_axis = -1;
+    for (int i = 0; i < w->k->nest.var.n; i++) {
+        w->var[i].in_memory = w->var[i].inside = false;
+    }
+}
+
+/* A vector that lies inside as a whole needs no questions: the last lane answers for all. */
+static void write_guarded_vector(Writer *w, const Tree *t)
+{
+    AxisAt here = w->axis[w->vec];
+    w->axis[w->vec].value = here.value + here.width - 1;
+    const char *last_inside = if_text(w, t);
+    w->axis[w->vec] = here;
+    open_if(w, last_inside);
+    write_children(w, t);
+    w->depth--;
+    line(w, "} else {\n");
+    w->depth++;
+    write_lanes_apart(w, t);
+    close_brace(w);
+}
+
+static void write_if(Writer *w, const Tree *t)
+{
+    if (t->last_part) {
+        open_if(w, "part == n_parts - 1");
+    } else if (w->vec >= 0 && lanes_vary(w, t->value)) {
+        write_guarded_vector(w, t);
+        return;
+    } else {
+        open_if(w, if_text(w, t));
+    }
+    write_children(w, t);
+    close_brace(w);
+}
+
+static void write_switch(Writer *w, const Tree *t)
+{
+    line(w, "switch (");
+    put(w, t->value, ") {\n");
+    for (int i = 0; i < t->child.n; i++) {
+        line(w, "case ");
+        buf_printf(w->out, "%d: {\n", i + 1);
+        w->depth++;
+        write_tree(w, t->child.at[i]);
+        line(w, "break;\n");
+        close_brace(w);
+    }
+    line(w, "default: break;\n");
+    line(w, "}\n");
+}
+
+static void write_block(Writer *w, const Tree *t)
+{
+    bool braces = t->child.n > 0 && t->child.at[0]->kind == TREE_BIND;
+    if (braces) {
+        line(w, "{\n");
+        w->depth++;
+    }
+    write_children(w, t);
+    if (braces) {
+        close_brace(w);
+    }
+}
+
+/* ---- accumulators ---- */
+
+/* Calls each for every named instance: written-out axes and vectors run through their values. points:
+ * axes that are loops do too, else they stay variables. */
+static void each_instance(Writer *w, const VarShape *v, int from, bool points,
+                          void (*each)(Writer *w, const void *ctx), const void *ctx)
+{
+    if (from == v->n) {
+        each(w, ctx);
+        return;
+    }
+    int axis = v->axis[from], width = shape_width(w, v, from);
+    AxisAt before = w->axis[axis];
+    bool named = width > 0 || points;
+    width = width > 0 ? width : 1;
+    int vec = w->vec;
+    for (int64_t i = 0; i < (named ? v->extent[from] : 1); i += width) {
+        w->axis[axis] = named ? (AxisAt){width > 1 ? MODE_LANES : MODE_CONST, i, width} : (AxisAt){MODE_LOOP, 0, 1};
+        w->vec = width > 1 ? axis : vec;
+        each_instance(w, v, from + 1, points, each, ctx);
+    }
+    w->vec = vec;
+    w->axis[axis] = before;
+}
+
+static const char *var_type(Writer *w, int var)
+{
+    Dtype t = w->k->nest.var.at[var].dtype;
+    if (w->vec < 0) {
+        return dtype_ctype(t);
+    }
+    return aid(w, AID_TYPES, w->axis[w->vec].width);
+}
+
+static bool in_array(const Writer *w, const VarShape *v)
+{
+    for (int i = 0; i < v->n; i++) {
+        if (shape_width(w, v, i) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Dimensions of the axes that stay loops: "acc0[m_i]" is declared as "acc0[4]". */
+static void declare_array(Writer *w, const void *ctx)
+{
+    int var = *(const int *)ctx;
+    const VarShape *v = &w->var[var].shape;
+    line(w, var_type(w, var));
+    buf_printf(w->out, " %s", plain_name(w, var));
+    for (int i = 0; i < v->n; i++) {
+        if (shape_width(w, v, i) == 0) {
+            buf_printf(w->out, "[%" PRId64 "]", v->extent[i]);
+        }
+    }
+    buf_str(w->out, ";\n");
+}
+
+/* Named instances are declared where they start. */
+static void write_acc(Writer *w, const Tree *t)
+{
+    for (int i = 0; i < t->phase->acc.n; i++) {
+        int var = t->phase->acc.at[i].var;
+        w->var[var] = (VarAt){.shape = t->shape};
+        for (int d = 0; d < t->shape.n; d++) {
+            w->var[var].priv = w->var[var].priv || axis_info(w, t->shape.axis[d])->priv;
+        }
+        if (in_array(w, &t->shape)) {
+            each_instance(w, &t->shape, 0, false, declare_array, &var);
+        }
+    }
+}
+
+static void write_value(Writer *w, const Expr *x, bool in_lanes)
+{
+    buf_str(w->out, in_lanes ? vector_text(w, x) : scalar_text(w, x));
+}
+
+static void write_init(Writer *w, const Tree *t)
+{
+    bool declared = in_array(w, &t->shape);
+    for (int i = 0; i < t->phase->acc.n; i++) {
+        const Accum *acc = &t->phase->acc.at[i];
+        line(w, declared ? "" : var_type(w, acc->var));
+        buf_printf(w->out, "%s%s = ", declared ? "" : " ", var_name(w, acc->var));
+        write_value(w, acc->init, w->vec >= 0);
+        buf_str(w->out, ";\n");
+        if (!w->used_var[acc->var]) {
+            line(w, "(void)");
+            buf_printf(w->out, "%s;\n", var_name(w, acc->var));
+        }
+    }
+}
+
+static void write_update(Writer *w, const Tree *t)
+{
+    for (int i = 0; i < t->phase->acc.n; i++) {
+        const Accum *acc = &t->phase->acc.at[i];
+        const char *name = var_name(w, acc->var);
+        line(w, name);
+        buf_str(w->out, " = ");
+        write_value(w, acc->update, w->vec >= 0);
+        buf_str(w->out, ";\n");
+    }
+}
+
+/* ---- combining private accumulators ---- */
+
+typedef struct Combine {
+    const Tree *t;
+    const Accum *acc;
+    const char *part[256]; /* names of the private instances of one tile point */
+    int n;
+    int width;             /* lanes in each: 1 for scalars */
+} Combine;
+
+static void collect_part(Writer *w, const void *ctx)
+{
+    Combine *c = (Combine *)ctx;
+    c->part[c->n++] = var_name(w, c->acc->var);
+    c->width = w->vec >= 0 ? w->axis[w->vec].width : 1;
+}
+
+static void write_join(Writer *w, const Combine *c, const char *into, const char *from)
+{
+    const Expr *value;
+    line(w, into);
+    if (acc_is_sum(c->acc, &value)) {
+        buf_printf(w->out, " = %s + %s;\n", into, from);
+    } else if (c->width > 1) {
+        buf_printf(w->out, " = %s((%s < %s) | (%s != %s), %s, %s);\n", aid(w, AID_SELECT, c->width), into, from, from,
+                   from, from, into);
+    } else {
+        buf_printf(w->out, " = %s < %s || %s != %s ? %s : %s;\n", into, from, from, from, from, into);
+    }
+}
+
+/* The upper half joins the lower until one is left; then the lanes do the same. */
+static void combine_point(Writer *w, const void *ctx)
+{
+    Combine *c = (Combine *)ctx;
+    const Expr *value;
+    VarAt *v = &w->var[c->acc->var];
+    c->n = 0;
+    each_instance(w, &c->t->priv, 0, true, collect_part, c);
+    for (int n = c->n; n > 1; n = (n + 1) / 2) {
+        for (int i = 0; i < n / 2; i++) {
+            write_join(w, c, c->part[i], c->part[i + (n + 1) / 2]);
+        }
+    }
+    VarAt before = *v;
+    *v = (VarAt){.shape = c->t->shape};
+    line(w, in_array(w, &v->shape) ? "" : dtype_ctype(w->k->nest.var.at[c->acc->var].dtype));
+    buf_printf(w->out, "%s%s = ", in_array(w, &v->shape) ? "" : " ", var_name(w, c->acc->var));
+    if (c->width > 1) {
+        buf_printf(w->out, "%s(%s);\n", aid(w, acc_is_sum(c->acc, &value) ? AID_SUM : AID_MAX, c->width), c->part[0]);
+    } else {
+        buf_printf(w->out, "%s;\n", c->part[0]);
+    }
+    *v = before;
+}
+
+static void write_combine(Writer *w, const Tree *t)
+{
+    for (int i = 0; i < t->phase->acc.n; i++) {
+        Combine c = {.t = t, .acc = &t->phase->acc.at[i]};
+        int var = c.acc->var;
+        VarAt before = w->var[var];
+        w->var[var] = (VarAt){.shape = t->shape};
+        if (in_array(w, &t->shape)) {
+            each_instance(w, &t->shape, 0, false, declare_array, &var);
+        }
+        w->var[var] = before;
+        each_instance(w, &t->shape, 0, true, combine_point, &c);
+        w->var[var] = (VarAt){.shape = t->shape};
+    }
+}
+
+/* ---- statements ---- */
+
+static void write_let(Writer *w, const Stmt *s)
+{
+    const Var *v = &w->k->nest.var.at[s->var];
+    bool in_lanes = lanes_vary(w, s->value);
+    int width = in_lanes ? w->axis[w->vec].width : 0;
+    const char *type = dtype_ctype(v->dtype);
+    if (in_lanes) {
+        aid(w, AID_TYPES, width);
+        type = arena_printf(w->m, v->dtype == DT_BOOL ? "i32x%d" : "f32x%d", width);
+    }
+    w->var[s->var] = (VarAt){.lanes = width};
+    line(w, "const ");
+    buf_printf(w->out, "%s %s = ", type, v->name);
+    write_value(w, s->value, in_lanes);
+    buf_str(w->out, ";\n");
+    if (!w->used_var[s->var]) {
+        line(w, "(void)");
+        buf_printf(w->out, "%s;\n", v->name);
+    }
+}
+
+static void write_store(Writer *w, const Stmt *s)
+{
+    const char *name = w->k->operand.at[0].name;
+    if (w->vec >= 0) {
+        line(w, aid(w, AID_STORE, w->axis[w->vec].width));
+        buf_printf(w->out, "(&%s[", name);
+        put(w, s->index, "], ");
+        write_value(w, s->value, true);
+        buf_str(w->out, ");\n");
+        return;
+    }
+    line(w, name);
+    buf_char(w->out, '[');
+    put(w, s->index, "] = ");
+    put(w, s->value, ";\n");
+}
+
+static void write_fail(Writer *w, const Stmt *s)
+{
+    line(w, "if (");
+    put(w, s->value, ") {\n");
+    line(w, "    return ");
+    buf_printf(w->out, "%d;\n", s->code);
+    line(w, "}\n");
+}
+
+static void write_prefetch(Writer *w, const Prefetch *p)
+{
+    line(w, "__builtin_prefetch((const char *)&");
+    buf_printf(w->out, "%s[", w->k->operand.at[p->operand].name);
+    put(w, p->index, "] + ");
+    buf_printf(w->out, "%" PRId64 ");\n", p->ahead_bytes);
+}
+
+void write_tree(Writer *w, const Tree *t)
+{
+    switch (t->kind) {
+    case TREE_BLOCK: write_block(w, t); break;
+    case TREE_FOR: write_for(w, t); break;
+    case TREE_BIND: write_bind(w, t); break;
+    case TREE_IF: write_if(w, t); break;
+    case TREE_SWITCH: write_switch(w, t); break;
+    case TREE_ACC: write_acc(w, t); break;
+    case TREE_INIT: write_init(w, t); break;
+    case TREE_UPDATE: write_update(w, t); break;
+    case TREE_COMBINE: write_combine(w, t); break;
+    case TREE_LET: write_let(w, t->stmt); break;
+    case TREE_STORE: write_store(w, t->stmt); break;
+    case TREE_FAIL: write_fail(w, t->stmt); break;
+    case TREE_PREFETCH: write_prefetch(w, t->prefetch); break;
+    }
+}

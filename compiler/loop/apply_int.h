@@ -1,0 +1,36 @@
+/* apply_int.h - what the step functions share: the kernel being edited, its words, refusing. */
+#ifndef NC_APPLY_INT_H
+#define NC_APPLY_INT_H
+
+#include "loop/loop_int.h"
+#include "loop/schedule.h"
+
+#define MAX_WORDS 16
+
+typedef struct Apply {
+    Env *e;
+    Arena *m;
+    Kernel *k;        /* edited in place */
+    int n_words;
+    const char *word[MAX_WORDS];
+} Apply;
+
+/* Leaves with E_ILLEGAL; the sentence goes behind "step: ". */
+_Noreturn void refuse(Apply *a, const char *fmt, ...) PRINTF(2, 3);
+int axis_named(Apply *a, const char *name);    /* a leaf: not split. Refuses others */
+int operand_named(Apply *a, const char *name); /* refuses the output and unknown names */
+int64_t number_word(Apply *a, const char *word, int64_t least, int64_t most);
+void need_words(Apply *a, int least, int most);
+Axis *axis_of_nest(Apply *a, int axis);
+/* The phase whose loops hold this axis, or NULL: it is an outer axis. */
+Phase *phase_of(Apply *a, int axis);
+void map_exprs(Apply *a, const Expr *(*map)(Apply *a, const Expr *x)); /* every expression, bottom up */
+
+void check_all_lanes(Apply *a); /* apply_math.c: refuses what axes in lanes cannot do */
+
+typedef void StepFn(Apply *a);
+StepFn step_split, step_order, step_unroll, step_par;              /* apply_loops.c */
+StepFn step_acc, step_vec, step_fma, step_approx;                  /* apply_math.c */
+StepFn step_pack, step_store, step_prefetch;                       /* apply_data.c */
+
+#endif

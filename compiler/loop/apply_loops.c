@@ -1,0 +1,236 @@
+/* apply_loops.c - steps that change which loops there are and in what order: split, order, unroll, par.
+ * keeps: every expression; only the axis table and the loop lists change. */
+#include <string.h>
+
+#include "loop/apply_int.h"
+
+#define MAX_FACTOR 4096
+#define MAX_UNROLL 64
+
+/* ---- split ---- */
+
+static Tail tail_word(Apply *a, const char *word)
+{
+    static const char *const names[] = {[TAIL_NONE] = "", [TAIL_PEEL] = "peel",       [TAIL_MASK] = "mask",
+                                        [TAIL_PAD] = "pad", [TAIL_OVERLAP] = "overlap", [TAIL_SWITCH] = "switch"};
+    for (size_t i = 1; i < countof(names); i++) {
+        if (!strcmp(names[i], word)) {
+            return (Tail)i;
+        }
+    }
+    refuse(a, "a tail is peel, mask, pad, overlap or switch, not '%s'", word);
+}
+
+static void replace_in(Apply *a, int *list, int *n, int *cap, int **at, int axis, int outer, int inner)
+{
+    for (int i = 0; i < *n; i++) {
+        if (list[i] == axis) {
+            if (*n == *cap) {
+                *at = arena_grow(a->m, *at, *n, cap, sizeof **at);
+            }
+            memmove(*at + i + 2, *at + i + 1, (size_t)(*n - i - 1) * sizeof **at);
+            (*at)[i] = outer;
+            (*at)[i + 1] = inner;
+            ++*n;
+            return;
+        }
+    }
+}
+
+static int add_half(Apply *a, int whole, const char *suffix, const Expr *extent)
+{
+    const Axis *w = axis_of_nest(a, whole);
+    *vec_push(a->m, &a->k->nest.axis) = (Axis){.name = arena_printf(a->m, "%s.%s", w->name, suffix),
+                                               .kind = w->kind,
+                                               .extent = extent,
+                                               .half_of = whole + 1};
+    return a->k->nest.axis.n - 1;
+}
+
+static void check_split(Apply *a, const Axis *x, Tail tail)
+{
+    if (x->vec || x->unroll || x->par || x->priv) {
+        refuse(a, "axis %s already has an annotation; split it first", x->name);
+    }
+    if (tail == TAIL_PAD && x->kind == AXIS_REDUCE) {
+        refuse(a, "a reduce axis cannot be padded: what is added would be summed");
+    }
+    if (tail == TAIL_OVERLAP && x->kind == AXIS_REDUCE) {
+        refuse(a, "a reduce axis cannot overlap: elements would be summed twice");
+    }
+    if (tail == TAIL_OVERLAP && x->extent->kind != X_CONST) {
+        refuse(a, "the extent of %s is not constant, so a tile may not fit to be moved back", x->name);
+    }
+}
+
+void step_split(Apply *a)
+{
+    need_words(a, 2, 3);
+    int axis = axis_named(a, a->word[0]);
+    int64_t f = number_word(a, a->word[1], 1, MAX_FACTOR);
+    const Expr *extent = axis_of_nest(a, axis)->extent;
+    bool divides = extent->kind == X_CONST && extent->value.i % f == 0;
+    Tail tail = a->n_words > 2 ? tail_word(a, a->word[2]) : TAIL_NONE;
+    check_split(a, axis_of_nest(a, axis), tail);
+    if (!divides && tail == TAIL_NONE) {
+        refuse(a, "%lld does not divide the extent of %s: say what happens to the tail", (long long)f, a->word[0]);
+    }
+    if (tail == TAIL_OVERLAP && extent->value.i < f) {
+        refuse(a, "%s has only %lld elements: a tile of %lld cannot be moved back", a->word[0],
+               (long long)extent->value.i, (long long)f);
+    }
+    tail = divides ? TAIL_NONE : tail;
+    bool own_code = tail == TAIL_NONE || tail == TAIL_PEEL || tail == TAIL_SWITCH;
+    const Expr *n = own_code ? extent : x_op(a->m, S_ADD, extent, x_int(a->m, f - 1));
+    int outer = add_half(a, axis, "o", x_op(a->m, S_IDIV, n, x_int(a->m, f)));
+    int inner = add_half(a, axis, "i", x_int(a->m, f));
+    Axis *x = axis_of_nest(a, axis);
+    x->outer = outer;
+    x->inner = inner;
+    x->factor = f;
+    x->tail = tail;
+    Nest *nest = &a->k->nest;
+    replace_in(a, nest->outer.at, &nest->outer.n, &nest->outer.cap, &nest->outer.at, axis, outer, inner);
+    for (int i = 0; i < nest->phase.n; i++) {
+        Phase *p = &nest->phase.at[i];
+        replace_in(a, p->loops.at, &p->loops.n, &p->loops.cap, &p->loops.at, axis, outer, inner);
+    }
+}
+
+/* ---- order ---- */
+
+static int place_of(const int *list, int n, int axis)
+{
+    for (int i = 0; i < n; i++) {
+        if (list[i] == axis) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Halves stay nested, and reduce axes keep the order in which they add. */
+static void check_order(Apply *a, const int *list, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const Axis *x = axis_of_nest(a, list[i]);
+        for (int w = x->half_of - 1; w >= 0; w = axis_of_nest(a, w)->half_of - 1) {
+            const Axis *whole = axis_of_nest(a, w);
+            int outer = place_of(list, n, whole->outer);
+            if (place_of(list, n, whole->inner) == i && outer > i) {
+                refuse(a, "%s stands inside %s, its other half", axis_of_nest(a, whole->outer)->name, x->name);
+            }
+        }
+    }
+}
+
+static void check_reduce_order(Apply *a, const int *before, const int *after, int n)
+{
+    int last = -1;
+    for (int i = 0; i < n; i++) {
+        if (axis_of_nest(a, after[i])->kind == AXIS_REDUCE) {
+            int was = place_of(before, n, after[i]);
+            if (was < last) {
+                refuse(a, "reduce axis %s would add in another order", axis_of_nest(a, after[i])->name);
+            }
+            last = was;
+        }
+    }
+}
+
+static void check_tile(Apply *a, const int *list, int n)
+{
+    bool inside = false;
+    for (int i = 0; i < n; i++) {
+        const Axis *x = axis_of_nest(a, list[i]);
+        inside = inside || x->kind == AXIS_REDUCE;
+        if (inside && x->kind == AXIS_SPACE && x->extent->kind != X_CONST) {
+            refuse(a, "space axis %s stands inside the reduction, and its extent is not constant", x->name);
+        }
+        if (inside && x->kind == AXIS_SPACE && x->half_of && axis_of_nest(a, x->half_of - 1)->outer == list[i]) {
+            refuse(a, "the outer half %s stands inside the reduction", x->name);
+        }
+    }
+}
+
+void step_order(Apply *a)
+{
+    int list[MAX_WORDS];
+    need_words(a, 1, MAX_WORDS);
+    for (int i = 0; i < a->n_words; i++) {
+        list[i] = axis_named(a, a->word[i]);
+        if (place_of(list, i, list[i]) >= 0) {
+            refuse(a, "axis %s is named twice", a->word[i]);
+        }
+    }
+    Phase *p = phase_of(a, list[0]);
+    int n = p ? p->loops.n : a->k->nest.outer.n;
+    int *old = p ? p->loops.at : a->k->nest.outer.at;
+    for (int i = 0; i < n; i++) {
+        if (place_of(list, a->n_words, old[i]) < 0) {
+            refuse(a, "axis %s of the same loops is not named", axis_of_nest(a, old[i])->name);
+        }
+    }
+    if (n != a->n_words) {
+        refuse(a, "not all axes named are of the same loops");
+    }
+    check_order(a, list, n);
+    check_reduce_order(a, old, list, n);
+    check_tile(a, list, n);
+    memcpy(old, list, (size_t)n * sizeof *old);
+}
+
+/* ---- unroll, par ---- */
+
+void step_unroll(Apply *a)
+{
+    need_words(a, 1, 1);
+    Axis *x = axis_of_nest(a, axis_named(a, a->word[0]));
+    if (x->extent->kind != X_CONST || x->extent->value.i > MAX_UNROLL) {
+        refuse(a, "axis %s has no constant extent of at most %d", x->name, MAX_UNROLL);
+    }
+    if (x->vec || x->par) {
+        refuse(a, "axis %s already has another annotation", x->name);
+    }
+    x->unroll = true;
+}
+
+static bool phase_stores(const Phase *p)
+{
+    for (int i = 0; i < p->finish.n; i++) {
+        if (p->finish.at[i].kind == STMT_STORE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void step_par(Apply *a)
+{
+    need_words(a, 1, 1);
+    int axis = axis_named(a, a->word[0]);
+    Axis *x = axis_of_nest(a, axis);
+    const Nest *n = &a->k->nest;
+    if (x->kind == AXIS_REDUCE) {
+        refuse(a, "a reduction is never split over threads, and %s is a reduce axis", x->name);
+    }
+    if (x->vec || x->unroll) {
+        refuse(a, "axis %s already has another annotation", x->name);
+    }
+    const Phase *p = phase_of(a, axis);
+    const int *list = n->outer.n ? n->outer.at : p->loops.at;
+    if (list[0] != axis) {
+        refuse(a, "axis %s is not the outermost loop", x->name);
+    }
+    for (int i = 0; i < n->phase.n && n->outer.n == 0; i++) {
+        if (&n->phase.at[i] != p && !phase_stores(&n->phase.at[i])) {
+            refuse(a, "axis %s is not around all phases", x->name);
+        }
+    }
+    int whole = x->half_of - 1;
+    if (whole >= 0 && axis_of_nest(a, whole)->tail == TAIL_OVERLAP) {
+        refuse(a, "tiles of %s overlap: two threads would write one element", axis_of_nest(a, whole)->name);
+    }
+    x->par = true;
+    a->k->parallel = true;
+}

@@ -1,0 +1,20 @@
+/* steps.h - the schedule steps: one row is one step. The enum, the parser's and the printer's names, the
+ * table of functions and docs/steps.md are expanded from this list. Each step is a file-local function in
+ * apply*.c that edits the axis table and the loop lists of a nest, or refuses with a sentence.
+ * exact: the step never changes a bit of the result.
+ *
+ *    id        name        arguments     exact  meaning and legality */
+/* clang-format off */
+#define STEPS(X)                                                                                                    \
+    X(SPLIT,    "split",    "a f [tail]", true,  "axis a into a.o and a.i of extent f; tail is peel, mask, pad, overlap or switch where f does not divide") \
+    X(ORDER,    "order",    "a b ...",    true,  "these loops, outermost first; a reduction may move outward over space axes, a reduce axis never over another of its own") \
+    X(ACC,      "acc",      "a",          false, "private accumulators over the constant reduce axis a, combined afterwards in a fixed tree: reassociates sums") \
+    X(VEC,      "vec",      "a",          true,  "the constant axis a into lanes: every access has unit stride or none along it") \
+    X(UNROLL,   "unroll",   "a",          true,  "the constant axis a is written out; accumulators become named scalars") \
+    X(FMA,      "fma",      "",           false, "a multiply feeding an accumulator's add becomes one fused operation") \
+    X(APPROX,   "approx",   "exp",        false, "libm's exp becomes the library's polynomial, scalar and vector alike") \
+    X(PACK,     "pack",     "x layout",   true,  "the constant operand x in panels, laid out once at load; layout: axes, outermost first, as n.o,k,n.i") \
+    X(STORE,    "store",    "x dtype",    true,  "storage of the constant operand x, lossless only: bf16 where its source is bf16") \
+    X(PREFETCH, "prefetch", "x a d",      true,  "software prefetch of x, d bytes ahead, at each turn of axis a") \
+    X(PAR,      "par",      "a",          true,  "the outermost space axis a over the pool; a reduction is never split over threads")
+/* clang-format on */

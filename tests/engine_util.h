@@ -1,0 +1,36 @@
+/* engine_util.h - a model folder driven through the engine, its golden values, and a config changed
+ * by hand. Every helper asserts. */
+#ifndef NC_TESTS_ENGINE_UTIL_H
+#define NC_TESTS_ENGINE_UTIL_H
+
+#include "run/run.h"
+#include "tests/text_util.h"
+
+#define TINY "tests/data/tiny-qwen2"
+
+typedef struct TestModel {
+    Env e;
+    const char *dir;
+    Config c;
+    Weights w;
+} TestModel;
+
+void test_model_open(TestModel *m, const char *dir);
+void test_model_close(TestModel *m);
+
+/* An engine of the model; the kernels are kept in a cache of the tests' own. */
+Engine *test_engine(TestModel *m, EngineWay way, unsigned without);
+/* Feeds n ids; the logits hold until the next call. */
+const float *must_feed(Engine *g, const int32_t *ids, int n, bool all);
+/* n greedy tokens behind prompt, from an empty cache. */
+Ids greedy(Env *e, Engine *g, const Ids *prompt, int n);
+
+/* The first n ids of the held-out text of the tiny model. */
+Ids heldout_ids(Env *e, int n);
+int32_t row_argmax(const float *row, int64_t n);
+double worst_difference(const float *a, const float *b, int64_t n); /* asserts that there is no NaN */
+
+json_t *golden_json(Env *e, const char *dir);          /* its golden.json; json_decref it */
+const float *golden_floats(Env *e, const char *dir);   /* its golden_logits.f32 */
+
+#endif

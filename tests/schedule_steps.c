@@ -1,0 +1,252 @@
+/* schedule_steps.c - schedules keep the meaning: C equals the nest interpreter bitwise for every schedule, and
+ * both equal the naive nest where the schedule is exact, and on small integers always. */
+#include "tests/schedule_util.h"
+
+static Env env;
+static Bench bench;
+
+static void start(void)
+{
+    env_init(&env);
+    bench = (Bench){.e = &env};
+}
+
+static void stop(void)
+{
+    env_release(&env);
+}
+
+TestSuite(schedule, .init = start, .fini = stop, .timeout = 600);
+
+typedef struct Cases {
+    const Kernel *(*make)(Env *e);
+    const char *const *schedules;
+    int n;
+    const int64_t (*sizes)[2];
+    int n_sizes;
+} Cases;
+
+static void run_cases(Env *e, void *arg)
+{
+    const Cases *c = arg;
+    const Kernel *k = c->make(e);
+    for (int i = 0; i < c->n; i++) {
+        bench_add(&bench, k, c->schedules[i]);
+    }
+    bench_compile(&bench, NULL);
+    for (int i = 0; i < c->n_sizes; i++) {
+        bench_check_all(&bench, c->sizes[i]);
+    }
+    bench_close(&bench);
+}
+
+#define CHECK(make, schedules, sizes)                                                                  \
+    do {                                                                                               \
+        Cases cases = {make, schedules, (int)countof(schedules), sizes, (int)countof(sizes)};           \
+        must_work(&env, run_cases, &cases);                                                            \
+    } while (0)
+
+/* ---- a contraction with odd widths, m known at run time ---- */
+
+static const Kernel *matmul(Env *e)
+{
+    return kernel_of_graph(e, "graph g\nx = input f32[seq, 37]\nw = weight f32[45, 37]\nt = permute w perm=[1, 0]\n"
+                              "y = matmul x, t\nreturn y=y\n");
+}
+
+static const int64_t some_rows[][2] = {{0}, {1}, {2}, {5}, {6}, {7}, {13}, {24}};
+
+Test(schedule, matmul_tails)
+{
+    static const char *const schedules[] = {
+        "split n 8 peel", "split n 8 mask", "split n 8 overlap", "split n 8 switch",
+        "split m 4 peel", "split m 4 mask", "split m 4 switch", "split k 5 peel", "split k 5 mask", "split k 5 switch",
+        "split m 4 switch; split n 8 pad; order n.o m.o k m.i n.i; pack b n.o,k,n.i",
+        "split m 4 peel; split n 8 peel; order n.o m.o k m.i n.i",
+        "split m 4 mask; split n 8 mask; order m.o n.o k m.i n.i; unroll m.i",
+        "split m 8 switch; split m.i 4 peel; order m.o m.i.o m.i.i n k",
+        "split n 16 peel; split n.i 4; order m n.o n.i.o n.i.i k",
+    };
+    CHECK(matmul, schedules, some_rows);
+}
+
+Test(schedule, matmul_register_tiles)
+{
+    static const char *const schedules[] = {
+        "split n 32 pad; split m 6 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; par n.o",
+        "split n 16 pad; split m 4 peel; order n.o m.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i; par n.o",
+        "split n 8 pad; split m 3 switch; order m.o n.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i; par m.o",
+        "split n 32 pad; split m 2 switch; split k 4 peel; order n.o m.o k.o k.i m.i n.i; vec n.i; unroll m.i; unroll k.i; "
+        "fma; pack b n.o,k.o,k.i,n.i; prefetch b k.o 512",
+        "split n 32 switch; order n.o m k n.i; vec n.i; pack b n.o,k,n.i",
+        "split n 4 mask; split m 4 mask; order n.o m.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i",
+    };
+    CHECK(matmul, schedules, some_rows);
+}
+
+Test(schedule, matmul_lanes_along_k)
+{
+    static const char *const schedules[] = {
+        "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; par m",
+        "split k 32 peel; split n 4 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; unroll n.i; fma; par n.o",
+        "split k 8 peel; split n 2 switch; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll n.i",
+        "split k 4 peel; acc k.i; unroll k.i",
+        "split k 4 peel; acc k.i",
+    };
+    CHECK(matmul, schedules, some_rows);
+}
+
+/* ---- two products and an epilogue ---- */
+
+static const Kernel *swiglu(Env *e)
+{
+    return kernel_of_graph(
+        e, "graph g\nx = input f32[seq, 20]\ng = weight f32[33, 20]\nu = weight f32[33, 20]\n"
+           "gt = permute g perm=[1, 0]\nut = permute u perm=[1, 0]\na = matmul x, gt\nb = matmul x, ut\n"
+           "n = neg a\ne = exp n\no = const f32[1, 1] 1.0\nob = broadcast o shape=[seq, 33]\nd = add ob, e\n"
+           "s = div a, d\ny = mul s, b\nreturn y=y\n");
+}
+
+Test(schedule, two_products_and_an_epilogue)
+{
+    static const char *const schedules[] = {
+        "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; "
+        "pack b1 n.o,k,n.i; approx exp; par n.o",
+        "split n 8 peel; split m 2 peel; order m.o n.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i; pack b1 n.o,k,n.i",
+        "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; approx exp; par m",
+    };
+    CHECK(swiglu, schedules, some_rows);
+}
+
+/* ---- rows ---- */
+
+static const Kernel *softmax(Env *e)
+{
+    return kernel_of_graph(e, "graph g\nx = input f32[seq, past]\nm = reduce_max x axis=-1\n"
+                              "mb = broadcast m shape=[seq, past]\nd = sub x, mb\ne = exp d\ns = reduce_sum e axis=-1\n"
+                              "sb = broadcast s shape=[seq, past]\ny = div e, sb\nreturn y=y\n");
+}
+
+static const int64_t row_sizes[][2] = {{1, 1}, {2, 15}, {3, 16}, {1, 17}, {5, 33}, {2, 70}};
+
+Test(schedule, softmax_rows)
+{
+    static const char *const schedules[] = {
+        "par i", "split j 16 peel; vec j.i", "split r 16 peel; acc r.i; vec r.i; split j 16 peel; vec j.i; approx exp; par i",
+        "split r 32 peel; acc r.i; vec r.i; split j 32 mask; vec j.i; approx exp",
+        "split r 8 peel; split j 8 switch; vec j.i", "approx exp",
+    };
+    CHECK(softmax, schedules, row_sizes);
+}
+
+static const Kernel *rms_norm(Env *e)
+{
+    return kernel_of_graph(e, "graph g\nx = input f32[seq, 40]\nw = weight f32[40]\nq = mul x, x\ns = reduce_sum q axis=-1\n"
+                              "sb = broadcast s shape=[seq, 40]\nr = sqrt sb\ny = div x, r\n"
+                              "wr = reshape w shape=[1, 40]\nwb = broadcast wr shape=[seq, 40]\nz = mul y, wb\nreturn z=z\n");
+}
+
+Test(schedule, rms_norm_rows)
+{
+    static const char *const schedules[] = {
+        "split r 16 peel; acc r.i; vec r.i; fma; split j 8; vec j.i; par i",
+        "split r 8; acc r.i; vec r.i; split j 16 mask; vec j.i",
+        "split r 8; split r.i 4; acc r.i.i; vec r.i.i; fma",
+    };
+    CHECK(rms_norm, schedules, some_rows);
+}
+
+/* ---- elementwise, gather ---- */
+
+static const Kernel *masked(Env *e)
+{
+    return kernel_of_graph(e, "graph g\nx = input f32[seq, past]\ni = iota i64[seq, past] axis=0\n"
+                              "j = iota i64[seq, past] axis=1\na = less_equal j, i\nz = const f32[1, 1] -2.5\n"
+                              "zb = broadcast z shape=[seq, past]\ny = where a, x, zb\nreturn y=y\n");
+}
+
+Test(schedule, a_causal_mask_in_lanes)
+{
+    static const char *const schedules[] = {"split j 16 peel; vec j.i; par i", "split j 8 mask; vec j.i", "split i 3 peel; par i.o"};
+    CHECK(masked, schedules, row_sizes);
+}
+
+static const Kernel *gather(Env *e)
+{
+    return kernel_of_graph(e, "graph g\nt = weight f32[3, 40]\ni = input i64[seq]\ny = gather t, i\nreturn y=y\n");
+}
+
+Test(schedule, gathered_rows)
+{
+    static const char *const schedules[] = {"split j 16 peel; vec j.i; par i"};
+    Cases cases = {gather, schedules, 1, some_rows, (int)countof(some_rows)};
+    must_work(&env, run_cases, &cases);
+}
+
+/* ---- what is refused, and why ---- */
+
+static void refusals(Env *e, void *arg)
+{
+    const Kernel *k = matmul(e), *row = softmax(e);
+    (void)arg;
+    refuses(e, k, "split q 4 peel", "split q 4 peel: there is no axis 'q'.");
+    refuses(e, k, "split n 8", "split n 8: 8 does not divide the extent of n: say what happens to the tail.");
+    refuses(e, k, "split n 0 peel", "split n 0 peel: '0' is not a number from 1 to 4096.");
+    refuses(e, k, "split n 8 magic", "split n 8 magic: a tail is peel, mask, pad, overlap or switch, not 'magic'.");
+    refuses(e, k, "split k 8 pad", "split k 8 pad: a reduce axis cannot be padded: what is added would be summed.");
+    refuses(e, k, "split k 8 overlap", "split k 8 overlap: a reduce axis cannot overlap: elements would be summed twice.");
+    refuses(e, k, "split m 8 overlap",
+            "split m 8 overlap: the extent of m is not constant, so a tile may not fit to be moved back.");
+    refuses(e, k, "split n 64 overlap", "split n 64 overlap: n has only 45 elements: a tile of 64 cannot be moved back.");
+    refuses(e, k, "split n 8 peel; split n 4 peel", "split n 4 peel: axis n is split: name n.o or n.i.");
+    refuses(e, k, "order m n", "order m n: axis k of the same loops is not named.");
+    refuses(e, k, "order m n n k", "order m n n k: axis n is named twice.");
+    refuses(e, k, "order k m n", "order k m n: space axis m stands inside the reduction, and its extent is not constant.");
+    refuses(e, k, "split n 8 peel; order n.i m n.o k",
+            "order n.i m n.o k: n.o stands inside n.i, its other half.");
+    refuses(e, k, "split k 4 peel; order m n k.i k.o", "order m n k.i k.o: k.o stands inside k.i, its other half.");
+    refuses(e, k, "unroll m", "unroll m: axis m has no constant extent of at most 64.");
+    refuses(e, k, "par k", "par k: a reduction is never split over threads, and k is a reduce axis.");
+    refuses(e, k, "par n", "par n: axis n is not the outermost loop.");
+    refuses(e, k, "split n 8 overlap; order n.o m n.i k; par n.o",
+            "par n.o: tiles of n overlap: two threads would write one element.");
+    refuses(e, k, "vec k", "vec k: axis k has no constant extent that is a power of two from 2 to 256.");
+    refuses(e, k, "split k 4 peel; vec k.i", "vec k.i: reduce axis k.i needs accumulators of its own: acc k.i first.");
+    refuses(e, k, "split n 8 peel; vec n.i", "vec n.i: axis n.i is not the innermost loop.");
+    refuses(e, k, "split n 8 peel; order m n.o k n.i; vec n.i", "vec: b is accessed with stride 37 along n.i.");
+    refuses(e, k, "acc n", "acc n: axis n is not a reduce axis with a constant extent of at most 256.");
+    refuses(e, k, "pack a m,k", "pack a m,k: a is not constant: it would be packed at every run.");
+    refuses(e, k, "pack b n", "pack b n: b is read along k, which the layout does not name.");
+    refuses(e, k, "pack b n,k; pack b k,n", "pack b k,n: b is already packed.");
+    refuses(e, k, "pack y n,k", "pack y n,k: y is the output, which is only written.");
+    refuses(e, k, "approx exp", "approx exp: the kernel computes no exp.");
+    refuses(e, k, "approx sin", "approx sin: only exp has an approximation, not 'sin'.");
+    refuses(e, k, "fma; fma", "fma: no accumulator adds a product.");
+    refuses(e, k, "store b bf16", "store b bf16: b has no source of dtype bf16: storage must be lossless.");
+    refuses(e, k, "prefetch b k 0", "prefetch b k 0: '0' is not a number from 1 to 1048576.");
+    refuses(e, k, "split n", "split n: takes 2 or more arguments, not 1.");
+    refuses(e, row, "par j", "par j: axis j is not the outermost loop.");
+    refuses(e, row, "vec i", "vec i: axis i has no constant extent that is a power of two from 2 to 256.");
+}
+
+Test(schedule, each_illegal_step_says_why)
+{
+    must_work(&env, refusals, NULL);
+}
+
+/* ---- text ---- */
+
+Test(schedule, text_round_trip)
+{
+    Schedule a, b;
+    Err err;
+    Buf out;
+    buf_init(&out, &env.model);
+    cr_assert(schedule_parse("  split n   32 pad ;; order n.o  n.i;fma; ", &a, &err));
+    schedule_print(&a, &out);
+    cr_expect_str_eq(out.at, "split n 32 pad; order n.o n.i; fma");
+    cr_assert(schedule_parse(out.at, &b, &err));
+    cr_expect(schedule_eq(&a, &b));
+    cr_expect(!schedule_parse("frob n", &a, &err));
+    cr_expect_str_eq(err.text, "there is no schedule step 'frob'.");
+}

@@ -1,0 +1,205 @@
+/* schedule_util.c - scheduled kernels against the naive nest: by the nest interpreter and by C. */
+#include "tests/schedule_util.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compile.h"
+
+Kernel *kernel_from(Env *e, const char *text)
+{
+    return kernel_parse(e, text, strlen(text), "test.kernel");
+}
+
+Kernel *kernel_of_graph(Env *e, const char *ncg)
+{
+    Compile c = {.env = e};
+    Program *p = compile_model(&c, ncg_parse(e, ncg, strlen(ncg), "test.ncg"));
+    cr_assert_eq(p->kernel.n, 1, "%d kernels", p->kernel.n);
+    return p->kernel.at[0];
+}
+
+void bench_add(Bench *b, const Kernel *naive, const char *schedule)
+{
+    Schedule s;
+    Err err = {0};
+    cr_assert(schedule_parse(schedule, &s, &err), "%s", err.text);
+    const Kernel *k = kernel_schedule(b->e, &b->e->model, naive, &s, s.n, &err);
+    cr_assert(k, "%s\n%s", schedule, err.text);
+    cr_assert(b->n < MAX_CASES);
+    for (int i = 0; i < b->n; i++) {
+        if (!strcmp(b->at[i].k->symbol, k->symbol)) {
+            return;
+        }
+    }
+    b->at[b->n++] = (Case){.naive = naive, .k = k};
+}
+
+static void find_symbols(Bench *b)
+{
+    for (int i = 0; i < b->n; i++) {
+        Case *c = &b->at[i];
+        *(void **)&c->fn = os.dlsym(b->lib, c->k->symbol);
+        cr_assert(c->fn, "%s", c->k->symbol);
+        for (int o = 0; o < c->k->operand.n && o < (int)countof(c->pack); o++) {
+            const char *name = arena_printf(&b->e->model, "%s_pack_%d", c->k->symbol, o);
+            *(void **)&c->pack[o] = os.dlsym(b->lib, name);
+            cr_assert_eq(c->pack[o] != NULL, c->k->operand.at[o].pack != NULL);
+        }
+    }
+}
+
+void bench_compile(Bench *b, const Target *t)
+{
+    Toolchain tc;
+    TempDir dir = temp_dir();
+    Err err = {0};
+    Buf text, out;
+    int status, n = 0;
+    toolchain_find(b->e, &tc);
+    buf_init(&text, &b->e->model);
+    buf_init(&out, &b->e->model);
+    for (int i = 0; i < b->n; i++) {
+        emit_kernel(b->e, b->at[i].k, t ? t : tc.target, &text);
+    }
+    const char *c = arena_str(&b->e->model, temp_path(&dir, "cases.c"));
+    const char *so = arena_str(&b->e->model, temp_path(&dir, "cases.so"));
+    cr_assert(os_write_file(c, text.at, text.len, &err), "%s", err.text);
+    char *argv[64];
+    for (int i = 0; i < tc.n_argv; i++) {
+        argv[n++] = tc.argv[i];
+    }
+    for (int i = 0; i < tc.n_flags; i++) {
+        argv[n++] = (char *)tc.flags[i];
+    }
+    char *rest[] = {"-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-o", (char *)so, (char *)c, "-lm", NULL};
+    memcpy(argv + n, rest, sizeof rest);
+    cr_assert(os_run(argv, tc.env, 600000, 65536, &out, &status, &err), "%s", err.text);
+    cr_assert_eq(status, 0, "%s", out.at);
+    b->lib = os.dlopen(so, RTLD_NOW);
+    cr_assert(b->lib);
+    temp_remove(&dir);
+    find_symbols(b);
+}
+
+typedef struct Buffers {
+    void *params[16];
+    int64_t elems[16];
+} Buffers;
+
+/* Small integers: every order of a sum, and every fma, is exact. Else N(0, 1). */
+static void fill(const Kernel *k, Buffers *b, Arena *m, const int64_t *syms, bool integers, uint64_t seed)
+{
+    for (int i = 0; i < k->operand.n; i++) {
+        const Operand *o = &k->operand.at[i];
+        Rng r;
+        rng_seed(&r, seed * 64 + (uint64_t)i);
+        b->elems[i] = kernel_span(k, i, syms);
+        b->params[i] = arena_alloc_n(m, (size_t)b->elems[i] + 1, 8);
+        for (int64_t e = 0; e < b->elems[i]; e++) {
+            Value v = {.i = (int64_t)rng_below(&r, o->dtype == DT_BOOL ? 2 : 3)};
+            if (o->dtype == DT_F32) {
+                v.f = integers ? (float)((int)rng_below(&r, 15) - 7) : (float)rng_normal(&r);
+            }
+            value_store(b->params[i], o->dtype, e, v);
+        }
+    }
+}
+
+static void poison(const Kernel *k, Buffers *b)
+{
+    memset(b->params[0], 0xa5, (size_t)b->elems[0] * (size_t)dtype_bytes(k->operand.at[0].dtype));
+}
+
+/* The buffers of the scheduled kernel: packed operands in their panels. */
+static Buffers packed(Bench *b, const Case *c, const Buffers *from, const int64_t *syms)
+{
+    Buffers to = *from;
+    for (int i = 1; i < c->k->operand.n; i++) {
+        if (c->pack[i]) {
+            to.elems[i] = c->pack[i](NULL, NULL, syms);
+            cr_assert_eq(to.elems[i], kernel_span(c->k, i, syms));
+            to.params[i] = arena_alloc_n(&b->e->kernel, (size_t)to.elems[i] + 1, 8);
+            cr_assert_eq(c->pack[i](to.params[i], from->params[i], syms), to.elems[i]);
+        }
+    }
+    return to;
+}
+
+static void *copy_output(Bench *b, const Kernel *k, const Buffers *from)
+{
+    size_t bytes = (size_t)from->elems[0] * (size_t)dtype_bytes(k->operand.at[0].dtype);
+    return arena_dup(&b->e->kernel, from->params[0], bytes);
+}
+
+static void same_output(const Kernel *k, const void *a, const void *b, int64_t n, const char *what, const int64_t *syms)
+{
+    Dtype t = k->operand.at[0].dtype;
+    for (int64_t i = 0; i < n; i++) {
+        cr_assert(value_same(value_load(a, t, i), value_load(b, t, i), t),
+                  "%s: element %lld of %lld is %g, not %g\nsyms %lld %lld\n%s", what, (long long)i, (long long)n,
+                  (double)value_load(b, t, i).f, (double)value_load(a, t, i).f, (long long)syms[0],
+                  k->n_syms > 1 ? (long long)syms[1] : 0, k->schedule);
+    }
+}
+
+static void check_once(Bench *b, const Case *c, const int64_t *syms, int n_parts, bool integers, uint64_t seed)
+{
+    Buffers plain, panels;
+    fill(c->naive, &plain, &b->e->kernel, syms, integers, seed);
+    panels = packed(b, c, &plain, syms);
+    poison(c->naive, &plain);
+    int want = nest_run(b->e, c->naive, plain.params, plain.elems, syms);
+    void *expect = copy_output(b, c->naive, &plain);
+    poison(c->k, &panels);
+    int nest = 0, code = 0;
+    for (int part = n_parts - 1; part >= 0; part--) {
+        int r = nest_run_part(b->e, c->k, panels.params, panels.elems, syms, part, n_parts);
+        nest = r > nest ? r : nest;
+    }
+    cr_assert_eq(nest, want);
+    void *by_nest = copy_output(b, c->k, &panels);
+    if (integers || kernel_exact(c->k)) {
+        same_output(c->k, expect, by_nest, plain.elems[0], "scheduled nest against naive", syms);
+    }
+    poison(c->k, &panels);
+    for (int part = 0; part < n_parts; part++) {
+        int r = c->fn(panels.params, syms, part, n_parts);
+        code = r > code ? r : code;
+    }
+    cr_assert_eq(code, want);
+    same_output(c->k, by_nest, panels.params[0], plain.elems[0], "C against scheduled nest", syms);
+}
+
+void bench_check(Bench *b, const Case *c, const int64_t *syms, int n_parts, uint64_t seed)
+{
+    check_once(b, c, syms, n_parts, false, seed);
+    env_reset_kernel(b->e);
+    bool rounds = strstr(c->k->text, "exp") || strstr(c->k->text, "sqrt") || strstr(c->k->text, "/");
+    check_once(b, c, syms, n_parts, !rounds, seed + 1);
+    env_reset_kernel(b->e);
+}
+
+void bench_check_all(Bench *b, const int64_t *syms)
+{
+    static const int parts[] = {1, 2, 7};
+    for (int i = 0; i < b->n; i++) {
+        bench_check(b, &b->at[i], syms, parts[i % 3], (uint64_t)i);
+    }
+}
+
+void bench_close(Bench *b)
+{
+    os.dlclose(b->lib);
+}
+
+void refuses(Env *e, const Kernel *naive, const char *schedule, const char *words)
+{
+    Schedule s;
+    Err err = {0};
+    cr_assert(schedule_parse(schedule, &s, &err), "%s", err.text);
+    cr_assert(!kernel_schedule(e, &e->model, naive, &s, s.n, &err), "not refused: %s", schedule);
+    cr_expect_eq(err.code, E_ILLEGAL);
+    cr_expect_str_eq(err.text, words);
+}
