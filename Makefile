@@ -115,7 +115,7 @@ export NC_BUILD := $(OUT)
 setup: ## install the missing Debian packages, by name
 	@tools/setup.sh
 
-quickstart: setup ## build, then compile a small graph: its loops, its C, and whether they agree
+quickstart: setup ## build, then compile a small graph (loops, C, do they agree?) and run a small model
 	@$(AGAIN) all
 	@tools/quickstart.sh $(OUT)
 

@@ -2,6 +2,7 @@
  *
  *     graph stages   cse  fold  cse          each can be left out, checked, watched and timed
  *     lowering       fuse, or one kernel for every node
+ *     schedules      the picker says which steps each kernel's nest takes
  *     per kernel     C text                  compile_kernel: the one door for builds and tuner alike
  *
  * The core does no I/O, opens no database and reads no clock of its own. */
@@ -41,6 +42,39 @@ static bool without(const Compile *c, StageBit bit)
     return c->without & (1u << bit);
 }
 
+/* The usual values of the kernel's symbols, by those of the graph at its first call. */
+static PickHint hint_for(const Compile *c, const Program *p, int kernel)
+{
+    PickHint hint = c->hint;
+    hint.target = c->target ? c->target : target_generic();
+    for (int i = 0; i < MAX_SYMBOLS; i++) {
+        hint.sym[i] = -1;
+    }
+    for (int i = 0; i < p->call.n; i++) {
+        const Call *call = &p->call.at[i];
+        for (int s = 0; call->kernel == kernel && s < call->sym.n; s++) {
+            hint.sym[s] = c->usual_known[call->sym.at[s]] ? c->usual[call->sym.at[s]] : -1;
+        }
+    }
+    return hint;
+}
+
+static void schedule_kernels(Compile *c, Program *p)
+{
+    Env *e = c->env;
+    for (int i = 0; i < p->kernel.n; i++) {
+        PickHint hint = hint_for(c, p, i);
+        Schedule s = {0};
+        Err why;
+        c->picker->pick(c->picker->ctx, e, p->kernel.at[i], &hint, &s);
+        Kernel *k = kernel_schedule(e, &e->model, p->kernel.at[i], &s, s.n, &why);
+        if (!k) {
+            fail_err(e, &why);
+        }
+        p->kernel.at[i] = k;
+    }
+}
+
 Program *compile_model(Compile *c, const Graph *g)
 {
     for (size_t i = 0; i < countof(stages); i++) {
@@ -54,6 +88,11 @@ Program *compile_model(Compile *c, const Graph *g)
     c->graph = g;
     Program *p = without(c, STAGE_FUSE) ? lower_unfused(g) : lower_fused(g);
     note(c, without(c, STAGE_FUSE) ? "lower" : "fuse and lower", start_ns, g, p);
+    if (c->picker) {
+        start_ns = now(c);
+        schedule_kernels(c, p);
+        note(c, "schedule", start_ns, g, p);
+    }
     return p;
 }
 

@@ -48,7 +48,9 @@ typedef struct Compile {
     unsigned without;                /* bits of StageBit */
     const Target *target;            /* of the C text; NULL: generic */
     const Picker *picker;            /* NULL: every nest stays naive */
-    PickHint hint;                   /* for the picker; hint.target is set from target */
+    PickHint hint;                   /* for the picker; target and sym are filled in for each kernel */
+    int64_t usual[MAX_SYMBOLS];      /* by graph symbol: the value to schedule for, where usual_known */
+    bool usual_known[MAX_SYMBOLS];
     uint64_t (*now_ns)(void);        /* NULL: no times are taken; the core reads no clock itself */
     void (*after)(void *ctx, const char *stage, const Graph *g, const Program *p); /* dumps; may be NULL */
     void *after_ctx;

@@ -205,6 +205,7 @@ Test(cli_errors, what_cannot_be_read)
     refused(NC(&env, "dump", "graph", "/dev/null"), 1, "/dev/null:1:1:");
     refused(NC(&env, "dump", "graph", "/proc/self/mem"), 1, "/proc/self/mem");
     refused(NC(&env, "dump", "graph", dir.path), 1, "config.json");
+    refused(NC(&env, "eval", file("small.ncg", SMALL), "--input", "x=/dev/zero"), 1, "/dev/zero is larger than the limit");
 }
 
 Test(cli_errors, output_that_cannot_be_written)
@@ -216,7 +217,7 @@ Test(cli_errors, output_that_cannot_be_written)
     int status;
     Err err;
     buf_init(&said, &env.model);
-    cr_assert(os_run(argv, environ, 60000, 4096, &said, &status, &err), "%s", err.text);
+    cr_assert(os_run(argv, NULL, 60000, 4096, &said, &status, &err), "%s", err.text);
     refused((Ran){status >> 8, said.at}, 1, "standard output cannot be written");
 }
 

@@ -173,6 +173,27 @@ Test(cli_score, dump_weights_needs_something_to_show)
     declines(TALK(&env, NULL, "dump", "weights", TINY "/heldout.txt"), 1, "heldout.txt");
 }
 
+/* Verdicts as the manifest has them; model_safetensors.c has the words that name each cause. */
+Test(cli_score, every_hostile_file_is_listed_or_refused_in_one_sentence)
+{
+    json_t *list = json_load_file("tests/data/hostile/MANIFEST.json", 0, NULL), *one;
+    size_t i;
+    json_array_foreach(list, i, one) {
+        const char *file = json_string_value(json_object_get(one, "file"));
+        const char *expect = json_string_value(json_object_get(one, "expect"));
+        const char *path = arena_printf(&env.model, "tests/data/hostile/%s", file);
+        Talked t = TALK(&env, NULL, "dump", "weights", path);
+        bool either = !strcmp(expect, "either"), accept = !strncmp(expect, "accept", 6);
+        if (accept || (either && t.status == 0)) {
+            says(t, " in 1 file.\n");
+        } else {
+            declines(t, 1, path);
+        }
+    }
+    cr_expect_eq(i, 55);
+    json_decref(list);
+}
+
 /* ---- synth, and eval on what it wrote ---------------------------------------------------------------------------- */
 
 Test(cli_score, synth_writes_a_model_that_runs_and_is_the_same_for_the_same_seed)

@@ -21,15 +21,15 @@ TestSuite(fused, .init = start, .fini = stop);
 
 /* ---- whole models ---- */
 
-typedef struct Step {
+typedef struct ModelStep {
     ModelSize size;
     int64_t seq, past;
     bool last_only;
-} Step;
+} ModelStep;
 
 static void same_bits(Env *e, void *arg)
 {
-    const Step *s = arg;
+    const ModelStep *s = arg;
     Library fast, slow;
     Compile cf, cu;
     Graph *g = model_graph(e, s->size, s->last_only);
@@ -46,7 +46,7 @@ static void same_bits(Env *e, void *arg)
 
 static void check_step(ModelSize size, int64_t seq, int64_t past, bool last_only)
 {
-    Step s = {size, seq, past, last_only};
+    ModelStep s = {size, seq, past, last_only};
     must_work(&env, same_bits, &s);
 }
 

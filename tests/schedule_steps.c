@@ -156,7 +156,45 @@ Test(schedule, rms_norm_rows)
     CHECK(rms_norm, schedules, some_rows);
 }
 
+Test(schedule, softmax_computes_exp_once)
+{
+    static const char *const schedules[] = {
+        "keep t2 r",
+        "keep t2 r; split r 16 peel; acc r.i; vec r.i; split j 16 peel; vec j.i; approx exp; par i",
+        "split r 8 peel; split j 8 mask; vec j.i; keep t2 r",
+    };
+    CHECK(softmax, schedules, row_sizes);
+}
+
 /* ---- elementwise, gather ---- */
+
+static const Kernel *rotated(Env *e)
+{
+    return kernel_of_graph(e, "graph g\nx = input f32[seq, 16]\nc = input f32[seq, 16]\n"
+                              "hi = slice x axis=1 start=8 stop=16\nlo = slice x axis=1 start=0 stop=8\nn = neg hi\n"
+                              "r = concat n, lo axis=1\na = mul x, c\nb = mul r, c\ny = add a, b\nreturn y=y\n");
+}
+
+Test(schedule, a_cut_settles_both_halves_of_a_rotation)
+{
+    static const char *const schedules[] = {"cut j 8", "cut j 8; vec j.0; vec j.1", "cut j 3; par i", "cut j 16", "cut j 0"};
+    CHECK(rotated, schedules, some_rows);
+}
+
+static const Kernel *scores(Env *e)
+{
+    return kernel_of_graph(e, "graph g\nq = input f32[seq, 16]\nk = input f32[past, 16]\nl = input f32[seq, 16]\n"
+                              "all = concat k, l axis=0\nt = permute all perm=[1, 0]\ny = matmul q, t\nreturn y=y\n");
+}
+
+Test(schedule, a_cut_parts_the_cache_from_the_new)
+{
+    static const char *const schedules[] = {
+        "cut n s1", "cut n s1; split k 16; order m n.0 k.o k.i; acc k.i; vec k.i; fma; par m",
+        "split k 8; acc k.i; vec k.i; par m",
+    };
+    CHECK(scores, schedules, row_sizes);
+}
 
 static const Kernel *masked(Env *e)
 {
@@ -222,9 +260,15 @@ static void refusals(Env *e, void *arg)
     refuses(e, k, "approx exp", "approx exp: the kernel computes no exp.");
     refuses(e, k, "approx sin", "approx sin: only exp has an approximation, not 'sin'.");
     refuses(e, k, "fma; fma", "fma: no accumulator adds a product.");
-    refuses(e, k, "store b bf16", "store b bf16: b has no source of dtype bf16: storage must be lossless.");
+    refuses(e, k, "cut k 4", "cut k 4: k is a reduce axis, and its sum is one.");
+    refuses(e, k, "cut n 46", "cut n 46: n does not surely have as many elements.");
+    refuses(e, k, "cut m 4", "cut m 4: m does not surely have as many elements.");
+    refuses(e, k, "cut n 4; cut n 2", "cut n 2: axis n is cut: name n.0 or n.1.");
+    refuses(e, k, "keep t9 k", "keep t9 k: no reduction computes a value 't9'.");
     refuses(e, k, "prefetch b k 0", "prefetch b k 0: '0' is not a number from 1 to 1048576.");
     refuses(e, k, "split n", "split n: takes 2 or more arguments, not 1.");
+    refuses(e, row, "keep t2 i", "keep t2 i: i is not the axis of a reduction before the last phase.");
+    refuses(e, row, "keep t0 r", "keep t0 r: the last phase does not compute t0 again.");
     refuses(e, row, "par j", "par j: axis j is not the outermost loop.");
     refuses(e, row, "vec i", "vec i: axis i has no constant extent that is a power of two from 2 to 256.");
 }

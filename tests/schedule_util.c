@@ -122,6 +122,9 @@ static Buffers packed(Bench *b, const Case *c, const Buffers *from, const int64_
             cr_assert_eq(to.elems[i], kernel_span(c->k, i, syms));
             to.params[i] = arena_alloc_n(&b->e->kernel, (size_t)to.elems[i] + 1, 8);
             cr_assert_eq(c->pack[i](to.params[i], from->params[i], syms), to.elems[i]);
+            void *again = arena_alloc_n(&b->e->kernel, (size_t)to.elems[i] + 1, 8);
+            nest_pack(b->e, c->k, i, again, from->params[i], syms);
+            cr_assert(!memcmp(again, to.params[i], (size_t)to.elems[i] * (size_t)dtype_bytes(c->k->operand.at[i].dtype)));
         }
     }
     return to;

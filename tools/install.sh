@@ -7,6 +7,7 @@ set -eu
 verb=$1 out=$2 version=$3 dest=$4 prefix=$5 programs=$6 headers=$7
 share=$prefix/share
 include=$prefix/include/nanocompile
+own=$share/nanocompile
 so=libnanocompile.so.$version
 
 install_file() { # mode source target
@@ -35,6 +36,10 @@ each_file() { # program: how to place a file, a link and the pkg-config template
         "$1" 644 "$header" "$include/${header#compiler/}"
     done
     "$3" 644 tools/nanocompile.pc.in "$prefix/lib/pkgconfig/nanocompile.pc"
+    for file in config generation_config tokenizer tokenizer_config; do # the model that `run` takes by itself
+        "$1" 644 "tests/data/tiny-qwen2/$file.json" "$own/tiny-qwen2/$file.json"
+    done
+    "$1" 644 tests/data/tiny-qwen2/model.safetensors "$own/tiny-qwen2/model.safetensors"
     for page in docs/man/*.1; do
         "$1" 644 "$page" "$share/man/man1/${page##*/}"
     done
@@ -52,9 +57,11 @@ install)
     ;;
 uninstall)
     each_file remove remove remove
-    if [ -d "$dest$include" ]; then
-        find "$dest$include" -depth -type d -empty -delete
-    fi
+    for folder in "$dest$include" "$dest$own"; do
+        if [ -d "$folder" ]; then
+            find "$folder" -depth -type d -empty -delete
+        fi
+    done
     ;;
 *)
     echo "install.sh: unknown verb $verb" >&2

@@ -19,6 +19,7 @@ case $flavor in # the thread sanitizer wants fixed addresses: it cannot place it
 tsan*) fixed=$(setarch -R true 2>/dev/null && echo setarch -R) ;;
 *) fixed= ;;
 esac
+# shellcheck disable=SC2086 # $fixed is a list of words
 timeout -k 5 "$seconds" $fixed "$out/tests" --jobs 2 --xml="$report" ${pattern:+--filter "$pattern"} </dev/null
 status=$?
 cat "$log".* 2>/dev/null && found=1 || found=

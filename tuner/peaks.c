@@ -1,42 +1,45 @@
 /* peaks.c - what this machine can do at best: arithmetic in registers, reading from each level of
  * its memory, opening a parallel region. Every fraction of a peak is a fraction of these.
  *
- * The machine changes its regime within seconds, so each rate is tried over some milliseconds, several
- * times: the best is the peak, the median says how often it is there. */
+ * The machine changes its regime within seconds and others may be at work on it, so all rates are
+ * tried in turns, round after round: the best try is the peak, the median says how usual it is. */
 #include "tuner/tuner_int.h"
 
-enum { TRIES = 7, TRY_NS = 3000000, REGION_TRIES = 200 };
+enum { TRIES = 15, TRY_NS = 2000000, GROW_TRIES = 3, REGION_TRIES = 200 };
 
 const char *const level_name[N_LEVELS] = {"L1", "L2", "L3", "memory"};
 
-/* ---- a rate --------------------------------------------------------------------------------------- */
-
-/* *count scales the work, n_units is what count 1 does: it grows until a try is long enough. */
-static Rate peak_rate(Pool *pool, PoolPart *part, void *work, int64_t *count, double n_units)
-{
+/* One rate to be measured. The work can be made longer: count scales it. */
+typedef struct Job {
+    Pool *pool; /* NULL: the caller alone */
+    PoolPart *part;
+    ReadWork read; /* one of the two is the part's */
+    ArithWork arith;
+    void *work;
+    int64_t *count; /* in the work */
+    double n_units; /* done by all parts for each count */
     double rate[TRIES];
-    *count = 1;
-    while ((double)*count * n_units <
-           TRY_NS * rate_of(pool, part, work, (double)*count * n_units)) {
-        *count *= 2;
-    }
-    for (int i = 0; i < TRIES; i++) {
-        rate[i] = rate_of(pool, part, work, (double)*count * n_units);
-    }
-    stat_sort(rate, TRIES);
-    return (Rate){.median = stat_quantile(rate, TRIES, 0.5), .best = rate[TRIES - 1]};
-}
+    Rate *out;
+} Job;
 
-static void measure_arith(const Machine *m, Pool *pool, ArithId id, Rate out[N_WAYS])
+typedef struct Jobs {
+    Job at[(N_ARITHS + N_LEVELS) * N_WAYS];
+    int n;
+} Jobs;
+
+/* ---- arithmetic ------------------------------------------------------------------------------------- */
+
+static void add_arith(Jobs *jobs, Arith arith, Pool *pool, Rate *out)
 {
-    Arith arith = arith_fn(m, id);
     if (!arith.fn) {
         return;
     }
-    ArithWork w = {.fn = arith.fn};
-    out[ONE_THREAD] = peak_rate(NULL, arith_part, &w, &w.n_steps, arith.ops);
-    double all = (double)arith.ops * pool_threads(pool);
-    out[ALL_THREADS] = peak_rate(pool, arith_part, &w, &w.n_steps, all);
+    Job *j = &jobs->at[jobs->n++];
+    int n_threads = pool ? pool_threads(pool) : 1;
+    *j = (Job){.pool = pool, .part = arith_part, .arith = {.fn = arith.fn}, .out = out};
+    j->n_units = (double)arith.ops * n_threads;
+    j->work = &j->arith;
+    j->count = &j->arith.n_steps;
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------- */
@@ -55,31 +58,58 @@ static size_t share_bytes(const Machine *m, Level level, size_t memory_bytes, in
     return (size_t)share[level] / READ_BYTES * READ_BYTES;
 }
 
-static Rate read_rate(const Machine *m, Pool *pool, Level level, const Ring *memory)
+static void add_read(Jobs *jobs, const Machine *m, Level level, Pool *pool, const Ring *memory,
+                     Rate *out)
 {
     int n_threads = pool ? pool_threads(pool) : 1;
-    size_t total = memory->map_bytes - (size_t)(memory->at - (char *)memory->map);
-    size_t bytes =
-        share_bytes(m, level, memory->step_bytes * (size_t)memory->n_copies, n_threads);
-    ReadWork w = {.fn = read_fn(m), .at = memory->at, .bytes = bytes * (size_t)n_threads};
-    if (bytes == 0 || w.bytes > total) {
-        return (Rate){0};
+    size_t all = memory->step_bytes * (size_t)memory->n_copies;
+    size_t bytes = share_bytes(m, level, all, n_threads) * (size_t)n_threads;
+    if (bytes == 0 || bytes > all) {
+        return;
     }
-    return peak_rate(pool, read_part, &w, &w.n_passes, (double)w.bytes);
+    Job *j = &jobs->at[jobs->n++];
+    *j = (Job){.pool = pool, .part = read_part, .n_units = (double)bytes, .out = out};
+    j->read = (ReadWork){.fn = read_fn(m), .at = memory->at, .bytes = bytes};
+    j->work = &j->read;
+    j->count = &j->read.n_passes;
 }
 
-static void measure_reads(Env *e, const Machine *m, Pool *pool, Peaks *out)
+/* ---- taking them ------------------------------------------------------------------------------------ */
+
+static double try_job(const Job *j)
 {
-    Ring memory;
-    ring_init(e, &memory, NULL, ring_want_bytes(m) / 2, 2, true, pool);
-    for (Level level = 0; level < N_LEVELS; level++) {
-        out->read[level][ONE_THREAD] = read_rate(m, NULL, level, &memory);
-        out->read[level][ALL_THREADS] = read_rate(m, pool, level, &memory);
-    }
-    ring_release(&memory);
+    return rate_of(j->pool, j->part, j->work, (double)*j->count * j->n_units);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------- */
+/* Several times in a row: one that was interrupted says nothing. */
+static bool long_enough(const Job *j)
+{
+    for (int i = 0; i < GROW_TRIES; i++) {
+        if ((double)*j->count * j->n_units < TRY_NS * try_job(j)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void take_jobs(Jobs *jobs)
+{
+    for (Job *j = jobs->at; j < jobs->at + jobs->n; j++) {
+        for (*j->count = 1; !long_enough(j);) {
+            *j->count *= 2;
+        }
+    }
+    for (int i = 0; i < TRIES; i++) {
+        for (Job *j = jobs->at; j < jobs->at + jobs->n; j++) {
+            j->rate[i] = try_job(j);
+        }
+    }
+    for (Job *j = jobs->at; j < jobs->at + jobs->n; j++) {
+        stat_sort(j->rate, TRIES);
+        *j->out =
+            (Rate){.median = stat_quantile(j->rate, TRIES, 0.5), .best = j->rate[TRIES - 1]};
+    }
+}
 
 static Rate measure_regions(Pool *pool)
 {
@@ -94,11 +124,21 @@ static Rate measure_regions(Pool *pool)
 void peaks_measure(Env *e, const Machine *m, Pool *pool, Peaks *out)
 {
     *out = (Peaks){.n_threads = pool_threads(pool), .fused = arith_fused(m)};
-    for (ArithId id = 0; id < N_ARITHS; id++) {
-        measure_arith(m, pool, id, out->arith[id]);
+    Jobs *jobs = arena_new(&e->model, Jobs);
+    Pool *const pools[N_WAYS] = {[ONE_THREAD] = NULL, [ALL_THREADS] = pool};
+    Ring memory;
+    ring_init(e, &memory, NULL, ring_want_bytes(m) / 2, 2, true, pool);
+    for (int way = 0; way < N_WAYS; way++) {
+        for (ArithId id = 0; id < N_ARITHS; id++) {
+            add_arith(jobs, arith_fn(m, id), pools[way], &out->arith[id][way]);
+        }
+        for (Level level = 0; level < N_LEVELS; level++) {
+            add_read(jobs, m, level, pools[way], &memory, &out->read[level][way]);
+        }
     }
     out->fork_join_ns = measure_regions(pool);
-    measure_reads(e, m, pool, out);
+    take_jobs(jobs);
+    ring_release(&memory);
 }
 
 double peaks_flops_per_ns(const Peaks *p, int way)

@@ -10,7 +10,7 @@ enum {
     REGIONS = 16,             /* between two readings of the clock */
     READ_AT_LEAST = 16 << 20, /* or the region's own cost would show */
     READ_AT_MOST = 32 << 20,
-    N_STEPS = 100000, /* 0.15 ms at 4 GHz */
+    CHAIN_STEPS = 100000, /* 0.15 ms at 4 GHz */
 };
 
 /* ---- work ---------------------------------------------------------------------------------------------- */
@@ -19,10 +19,8 @@ void read_part(void *work, int part, int n_parts)
 {
     const ReadWork *w = work;
     size_t share = w->bytes / (size_t)n_parts / READ_BYTES * READ_BYTES;
-    for (int64_t i = 0; i < w->n_passes; i++) {
-        uint64_t sum = w->fn(w->at + share * (size_t)part, share);
-        __asm__ volatile("" : : "r"(sum)); /* wanted, as far as the compiler knows */
-    }
+    uint64_t sum = w->fn(w->at + share * (size_t)part, share, w->n_passes);
+    __asm__ volatile("" : : "r"(sum)); /* wanted, as far as the compiler knows */
 }
 
 void arith_part(void *work, int part, int n_parts)
@@ -94,8 +92,8 @@ static double read_rate(const Prober *p)
 static double arith_rate(const Prober *p)
 {
     double rate[TRIES];
-    ArithWork w = {p->fma.fn, N_STEPS};
-    double n_ops = (double)N_STEPS * p->fma.ops * pool_threads(p->pool);
+    ArithWork w = {p->fma.fn, CHAIN_STEPS};
+    double n_ops = (double)CHAIN_STEPS * p->fma.ops * pool_threads(p->pool);
     for (int i = 0; i < TRIES; i++) {
         rate[i] = rate_of(p->pool, arith_part, &w, n_ops);
     }

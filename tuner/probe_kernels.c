@@ -45,37 +45,41 @@ VECTOR(Vec256, 32);
 VECTOR(Vec512, 64);
 
 /* Two sums a stream: enough to hide the latency of an addition. */
-#define READER(name, V)                                                             \
-    static uint64_t name(const void *p, size_t bytes)                               \
-    {                                                                               \
-        V sum[STREAMS][2] = {{{0}}}, all = {0};                                     \
-        size_t stream = bytes / STREAMS;                                            \
-        for (const char *at = p, *end = at + stream; at < end; at += CHUNK) {       \
-            UNROLL                                                                  \
-            for (size_t s = 0; s < STREAMS; s++) {                                  \
-                UNROLL                                                              \
-                for (size_t i = 0; i < CHUNK / sizeof(V); i++) {                    \
-                    sum[s][i % 2] += *(const V *)(at + s * stream + i * sizeof(V)); \
-                }                                                                   \
-            }                                                                       \
-        }                                                                           \
-        uint64_t total = 0;                                                         \
-        for (size_t s = 0; s < STREAMS; s++) {                                      \
-            all += sum[s][0] + sum[s][1];                                           \
-        }                                                                           \
-        for (size_t i = 0; i < sizeof(V) / sizeof(uint64_t); i++) {                 \
-            total += all[i];                                                        \
-        }                                                                           \
-        return total;                                                               \
+#define READER(name, V)                                                                 \
+    static uint64_t name(const void *p, size_t bytes, int64_t n_passes)                 \
+    {                                                                                   \
+        V sum[STREAMS][2] = {{{0}}}, all = {0};                                         \
+        size_t stream = bytes / STREAMS;                                                \
+        for (int64_t pass = 0; pass < n_passes; pass++) {                               \
+            for (const char *at = p, *end = at + stream; at < end; at += CHUNK) {       \
+                UNROLL                                                                  \
+                for (size_t s = 0; s < STREAMS; s++) {                                  \
+                    UNROLL                                                              \
+                    for (size_t i = 0; i < CHUNK / sizeof(V); i++) {                    \
+                        sum[s][i % 2] += *(const V *)(at + s * stream + i * sizeof(V)); \
+                    }                                                                   \
+                }                                                                       \
+            }                                                                           \
+        }                                                                               \
+        uint64_t total = 0;                                                             \
+        for (size_t s = 0; s < STREAMS; s++) {                                          \
+            all += sum[s][0] + sum[s][1];                                               \
+        }                                                                               \
+        for (size_t i = 0; i < sizeof(V) / sizeof(uint64_t); i++) {                     \
+            total += all[i];                                                            \
+        }                                                                               \
+        return total;                                                                   \
     }
 
 READER(read_128, Vec128)
 #if defined __x86_64__
 TARGET("avx2")
-READER(read_256, Vec256) TARGET("avx512f") READER(read_512, Vec512)
+READER(read_256, Vec256)
+TARGET("avx512f")
+READER(read_512, Vec512)
 #endif
 
-    ReadFn *read_fn(const Machine *m)
+ReadFn *read_fn(const Machine *m)
 {
     static const struct Reader {
         unsigned needs;
@@ -146,19 +150,21 @@ ARITH(multiply_add_128, Floats, MULTIPLY_ADD, ADD)
 #define FMA256(sum, x, y) _mm256_fmadd_ps(sum, x, y)
 #define FMA512(sum, x, y) _mm512_fmadd_ps(sum, x, y)
 TARGET("fma")
-ARITH(fma_128, __m128, FMA128, ADD) TARGET("fma") ARITH(fma_256, __m256, FMA256, ADD)
-    TARGET("avx512f") ARITH(fma_512, __m512, FMA512, ADD) TARGET("avx512vnni,avx512vl")
-        ARITH(dot_256, __m256i, _mm256_dpbusd_epi32, ADD) TARGET("avxvnni")
-            ARITH(dot_256_vex, __m256i, _mm256_dpbusd_avx_epi32, ADD) TARGET("avx512vnni")
-                ARITH(dot_512, __m512i, _mm512_dpbusd_epi32, ADD)
+ARITH(fma_128, __m128, FMA128, ADD)
+TARGET("fma")
+ARITH(fma_256, __m256, FMA256, ADD)
+TARGET("avx512f") ARITH(fma_512, __m512, FMA512, ADD) TARGET("avx512vnni,avx512vl")
+    ARITH(dot_256, __m256i, _mm256_dpbusd_epi32, ADD) TARGET("avxvnni")
+        ARITH(dot_256_vex, __m256i, _mm256_dpbusd_avx_epi32, ADD) TARGET("avx512vnni")
+            ARITH(dot_512, __m512i, _mm512_dpbusd_epi32, ADD)
 #elif defined __aarch64__
 #define FMA128(sum, x, y) vfmaq_f32(y, sum, x)
 ARITH(fma_128, float32x4_t, FMA128, ADD)
 #endif
 
-                    const char *const arith_name[N_ARITHS] = {
+                const char *const arith_name[N_ARITHS] = {
 #define X(id, name) name,
-                        ARITHS(X)
+                    ARITHS(X)
 #undef X
 };
 

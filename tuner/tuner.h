@@ -23,9 +23,9 @@ uint64_t clock_floor_ns(ClockQuality q);
 
 /* ---- probe_kernels.c: loops that only read, or only multiply and add ------------------------------ */
 
-/* Reads all of it once, a multiple of READ_BYTES, in four streams side by side: that is as fast as
- * any reader found. The answer depends on every byte. */
-typedef uint64_t ReadFn(const void *p, size_t bytes);
+/* Reads all bytes, a multiple of READ_BYTES, n_passes times, in four streams side by side: no way to
+ * read was found to be faster. The answer depends on every byte. */
+typedef uint64_t ReadFn(const void *p, size_t bytes, int64_t n_passes);
 enum { READ_BYTES = 512 };
 
 /* n_steps of independent operations, all in registers; the answer depends on them. */

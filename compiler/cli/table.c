@@ -66,10 +66,9 @@ static void aligned_row(const Table *t, int row, const size_t *width, const char
     }
 }
 
-static void print_aligned(const Table *t, Format format, Buf *out)
+static void print_aligned(const Table *t, bool md, Buf *out)
 {
-    size_t width[16] = {0};
-    bool md = format == FORMAT_MD;
+    size_t width[countof(t->column)] = {0};
     for (int row = -1; row < n_rows(t); row++) {
         for (int c = 0; c < t->n_columns; c++) {
             size_t len = strlen(cell(t, row, c));
@@ -87,6 +86,34 @@ static void print_aligned(const Table *t, Format format, Buf *out)
         }
         buf_str(out, md && row < 0 ? "\n" : "");
     }
+}
+
+static void print_text(const Table *t, Buf *out)
+{
+    print_aligned(t, false, out);
+}
+
+/* A bar within a cell would end it. */
+static Table with_bars_escaped(const Table *t)
+{
+    Table out = *t;
+    out.cell.at = arena_array(t->arena, const char *, t->cell.n);
+    for (int i = 0; i < t->cell.n; i++) {
+        Buf b;
+        buf_init(&b, t->arena);
+        for (const char *p = t->cell.at[i]; *p; p++) {
+            buf_str(&b, *p == '|' ? "\\" : "");
+            buf_char(&b, *p);
+        }
+        out.cell.at[i] = b.at;
+    }
+    return out;
+}
+
+static void print_md(const Table *t, Buf *out)
+{
+    Table escaped = with_bars_escaped(t);
+    print_aligned(&escaped, true, out);
 }
 
 static void print_csv(const Table *t, Buf *out)
@@ -132,11 +159,7 @@ static void print_json(const Table *t, Buf *out)
 
 void table_print(const Table *t, Format format, Buf *out)
 {
-    if (format == FORMAT_JSON) {
-        print_json(t, out);
-    } else if (format == FORMAT_CSV) {
-        print_csv(t, out);
-    } else {
-        print_aligned(t, format, out);
-    }
+    static void (*const print[])(const Table *t, Buf *out) = {
+        [FORMAT_TEXT] = print_text, [FORMAT_MD] = print_md, [FORMAT_CSV] = print_csv, [FORMAT_JSON] = print_json};
+    print[format](t, out);
 }

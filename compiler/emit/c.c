@@ -111,30 +111,12 @@ static void mark_syms(const Expr *x, bool sym[MAX_SYMBOLS])
     }
 }
 
-/* Points of rounded-up tails lie outside the operand: zero. */
-static const Expr *outside_of(Writer *w, const Pack *p)
-{
-    const Nest *n = &w->k->nest;
-    const Expr *outside = NULL;
-    for (int i = 0; i < p->n; i++) {
-        for (int half = p->axis[i]; n->axis.at[half].half_of; half = n->axis.at[half].half_of - 1) {
-            int whole = n->axis.at[half].half_of - 1;
-            if (n->axis.at[whole].tail == TAIL_NONE || n->axis.at[whole].inner != half) {
-                continue;
-            }
-            const Expr *past = x_op(w->m, S_LE, n->axis.at[whole].extent, x_axis(w->m, whole));
-            outside = outside ? x_op(w->m, S_OR, outside, past) : past;
-        }
-    }
-    return outside;
-}
-
 static void write_pack(Writer *w, const char *name, int operand)
 {
     const Operand *o = &w->k->operand.at[operand];
     const Pack *p = o->pack;
     const char *type = dtype_ctype(o->dtype);
-    const Expr *outside = outside_of(w, p);
+    const Expr *outside = pack_outside(w->m, &w->k->nest, p);
     bool sym[MAX_SYMBOLS] = {0};
     mark_syms(p->source, sym);
     mark_syms(p->count, sym);

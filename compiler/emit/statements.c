@@ -456,12 +456,13 @@ static void write_let(Writer *w, const Stmt *s)
     }
     w->var[s->var] = (VarAt){.lanes = width};
     line(w, "const ");
-    buf_printf(w->out, "%s %s = ", type, v->name);
+    const char *name = c_name(w, v->name);
+    buf_printf(w->out, "%s %s = ", type, name);
     write_value(w, s->value, in_lanes);
     buf_str(w->out, ";\n");
     if (!w->used_var[s->var]) {
         line(w, "(void)");
-        buf_printf(w->out, "%s;\n", v->name);
+        buf_printf(w->out, "%s;\n", name);
     }
 }
 

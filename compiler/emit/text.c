@@ -40,7 +40,7 @@ int shape_width(const Writer *w, const VarShape *v, int i)
 const char *plain_name(Writer *w, int var)
 {
     const VarAt *v = &w->var[var];
-    const char *name = arena_printf(w->m, "%s%s", w->k->nest.var.at[var].name, v->priv ? "p" : "");
+    const char *name = arena_printf(w->m, "%s%s", c_name(w, w->k->nest.var.at[var].name), v->priv ? "p" : "");
     for (int i = 0; i < v->shape.n; i++) {
         bool apart = v->shape.axis[i] == w->apart_axis;
         const AxisAt *a = apart ? &w->apart : &w->axis[v->shape.axis[i]];

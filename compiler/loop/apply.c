@@ -9,7 +9,8 @@
 static StepFn *const step_fn[N_STEPS] = {
     [STEP_SPLIT] = step_split, [STEP_ORDER] = step_order,   [STEP_ACC] = step_acc,
     [STEP_VEC] = step_vec,     [STEP_UNROLL] = step_unroll, [STEP_FMA] = step_fma,
-    [STEP_APPROX] = step_approx, [STEP_PACK] = step_pack,   [STEP_STORE] = step_store,
+    [STEP_APPROX] = step_approx, [STEP_PACK] = step_pack,   [STEP_KEEP] = step_keep,
+    [STEP_CUT] = step_cut,
     [STEP_PREFETCH] = step_prefetch, [STEP_PAR] = step_par,
 };
 
@@ -47,33 +48,6 @@ Axis *axis_of_nest(Apply *a, int axis)
     return &a->k->nest.axis.at[axis];
 }
 
-int axis_named(Apply *a, const char *name)
-{
-    for (int i = 0; i < a->k->nest.axis.n; i++) {
-        const Axis *x = axis_of_nest(a, i);
-        if (!strcmp(x->name, name)) {
-            if (x->outer) {
-                refuse(a, "axis %s is split: name %s.o or %s.i", name, name, name);
-            }
-            return i;
-        }
-    }
-    refuse(a, "there is no axis '%s'", name);
-}
-
-int operand_named(Apply *a, const char *name)
-{
-    for (int i = 0; i < a->k->operand.n; i++) {
-        if (!strcmp(a->k->operand.at[i].name, name)) {
-            if (i == 0) {
-                refuse(a, "%s is the output, which is only written", name);
-            }
-            return i;
-        }
-    }
-    refuse(a, "there is no operand '%s'", name);
-}
-
 static bool holds(const int *at, int n, int axis)
 {
     for (int i = 0; i < n; i++) {
@@ -93,6 +67,42 @@ Phase *phase_of(Apply *a, int axis)
         }
     }
     return NULL;
+}
+
+static bool is_loop(Apply *a, int axis)
+{
+    const Nest *n = &a->k->nest;
+    return holds(n->outer.at, n->outer.n, axis) || phase_of(a, axis);
+}
+
+int axis_named(Apply *a, const char *name)
+{
+    for (int i = 0; i < a->k->nest.axis.n; i++) {
+        const Axis *x = axis_of_nest(a, i);
+        if (!strcmp(x->name, name)) {
+            if (x->outer) {
+                refuse(a, "axis %s is split: name %s.o or %s.i", name, name, name);
+            }
+            if (!is_loop(a, i)) {
+                refuse(a, "axis %s is cut: name %s.0 or %s.1", name, name, name);
+            }
+            return i;
+        }
+    }
+    refuse(a, "there is no axis '%s'", name);
+}
+
+int operand_named(Apply *a, const char *name)
+{
+    for (int i = 0; i < a->k->operand.n; i++) {
+        if (!strcmp(a->k->operand.at[i].name, name)) {
+            if (i == 0) {
+                refuse(a, "%s is the output, which is only written", name);
+            }
+            return i;
+        }
+    }
+    refuse(a, "there is no operand '%s'", name);
 }
 
 /* ---- expressions ---- */

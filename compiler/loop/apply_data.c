@@ -1,4 +1,4 @@
-/* apply_data.c - steps that change where operands lie: pack, store, prefetch. */
+/* apply_data.c - steps that change where values lie: pack, prefetch, keep. */
 #include <string.h>
 
 #include "loop/apply_int.h"
@@ -159,15 +159,6 @@ void step_pack(Apply *a)
     *vec_push(a->m, &o->span) = p->count;
 }
 
-/* ---- store ---- */
-
-void step_store(Apply *a)
-{
-    need_words(a, 2, 2);
-    const Operand *o = &a->k->operand.at[operand_named(a, a->word[0])];
-    refuse(a, "%s has no source of dtype %s: storage must be lossless", o->name, a->word[1]);
-}
-
 /* ---- prefetch ---- */
 
 void step_prefetch(Apply *a)
@@ -184,4 +175,157 @@ void step_prefetch(Apply *a)
         refuse(a, "axis %s is around several phases", a->word[1]);
     }
     *vec_push(a->m, &a->k->prefetch) = (Prefetch){operand, axis, ahead_bytes, f.index};
+}
+
+/* ---- keep ---- */
+
+typedef struct Twin { /* a value of one phase against one of another, along two axes */
+    const Phase *p, *q;
+    int r, j;
+} Twin;
+
+static const Expr *let_of(const Stmt *s, int n, int var)
+{
+    for (int i = 0; i < n; i++) {
+        if (s[i].kind == STMT_LET && s[i].var == var) {
+            return s[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* The same computation, lets looked through, with p's axis r where q has j. */
+static bool same_value(const Twin *t, const Expr *x, const Expr *y)
+{
+    if (!x || !y) {
+        return x == y;
+    }
+    const Expr *in_p = x->kind == X_VAR ? let_of(t->p->body.at, t->p->body.n, x->id) : NULL;
+    const Expr *in_q = y->kind == X_VAR ? let_of(t->q->finish.at, t->q->finish.n, y->id) : NULL;
+    if (in_p || in_q) {
+        return same_value(t, in_p ? in_p : x, in_q ? in_q : y);
+    }
+    if (x->kind == X_AXIS && x->id == t->r) {
+        return y->kind == X_AXIS && y->id == t->j;
+    }
+    bool same = x->kind == y->kind && x->dtype == y->dtype && x->op == y->op && x->id == y->id;
+    if (x->kind == X_CONST) {
+        return same && value_same(x->value, y->value, x->dtype);
+    }
+    return same && same_value(t, x->a, y->a) && same_value(t, x->b, y->b) && same_value(t, x->c, y->c);
+}
+
+static const Expr *axis_renamed(Arena *m, const Expr *x, int from, int to)
+{
+    if (!x || (x->kind == X_AXIS && x->id == from)) {
+        return x ? x_axis(m, to) : NULL;
+    }
+    Expr y = *x;
+    y.a = axis_renamed(m, x->a, from, to);
+    y.b = axis_renamed(m, x->b, from, to);
+    y.c = axis_renamed(m, x->c, from, to);
+    return arena_dup(m, &y, sizeof y);
+}
+
+static void count_var(const Expr *x, void *ctx)
+{
+    int *var = ctx; /* [0] which, [1] how often */
+    var[1] += x->kind == X_VAR && x->id == var[0];
+}
+
+/* Lets of the finish that nothing reads any more. */
+static void drop_dead_lets(Phase *q)
+{
+    for (int i = q->finish.n - 1; i >= 0; i--) {
+        int var[2] = {q->finish.at[i].var, 0};
+        for (int k = i + 1; k < q->finish.n; k++) {
+            expr_visit(q->finish.at[k].value, count_var, var);
+        }
+        if (q->finish.at[i].kind == STMT_LET && !var[1]) {
+            memmove(&q->finish.at[i], &q->finish.at[i + 1], (size_t)(q->finish.n - i - 1) * sizeof *q->finish.at);
+            q->finish.n--;
+        }
+    }
+}
+
+static int any_axis_named(Apply *a, const char *name)
+{
+    for (int i = 0; i < a->k->nest.axis.n; i++) {
+        if (!strcmp(axis_of_nest(a, i)->name, name)) {
+            return i;
+        }
+    }
+    refuse(a, "there is no axis '%s'", name);
+}
+
+/* The phase that computes the named value in its reduction, and where. */
+static Phase *keeper(Apply *a, const char *name, int *at)
+{
+    for (int i = 0; i < a->k->nest.phase.n; i++) {
+        Phase *p = &a->k->nest.phase.at[i];
+        for (*at = 0; *at < p->body.n; ++*at) {
+            if (!strcmp(a->k->nest.var.at[p->body.at[*at].var].name, name)) {
+                return p;
+            }
+        }
+    }
+    refuse(a, "no reduction computes a value '%s'", name);
+}
+
+/* The whole space axis of the last phase that turns as often as r. */
+static int row_axis(Apply *a, const Phase *q, int r)
+{
+    for (int i = 0; i < q->loops.n; i++) {
+        int axis = q->loops.at[i];
+        while (axis_of_nest(a, axis)->half_of) {
+            axis = axis_of_nest(a, axis)->half_of - 1;
+        }
+        if (expr_eq(axis_of_nest(a, axis)->extent, axis_of_nest(a, r)->extent)) {
+            return axis;
+        }
+    }
+    refuse(a, "the last phase has no axis as long as %s", axis_of_nest(a, r)->name);
+}
+
+static const Expr *stored_index(Apply *a, const Phase *q)
+{
+    for (int i = 0; i < q->finish.n; i++) {
+        if (q->finish.at[i].kind == STMT_STORE) {
+            return q->finish.at[i].index;
+        }
+    }
+    refuse(a, "the last phase stores nothing");
+}
+
+void step_keep(Apply *a)
+{
+    int at, found = 0;
+    need_words(a, 2, 2);
+    Phase *p = keeper(a, a->word[0], &at), *q = &a->k->nest.phase.at[a->k->nest.phase.n - 1];
+    int r = any_axis_named(a, a->word[1]);
+    if (axis_of_nest(a, r)->kind != AXIS_REDUCE || p == q) {
+        refuse(a, "%s is not the axis of a reduction before the last phase", a->word[1]);
+    }
+    Stmt let = p->body.at[at];
+    if (let.value->dtype != a->k->operand.at[0].dtype) {
+        refuse(a, "%s is %s, and the output is not", a->word[0], dtype_name(let.value->dtype));
+    }
+    Twin t = {p, q, r, row_axis(a, q, r)};
+    const Expr *index = stored_index(a, q);
+    for (int i = 0; i < q->finish.n; i++) {
+        Stmt *s = &q->finish.at[i];
+        if (s->kind == STMT_LET && same_value(&t, let.value, s->value)) {
+            s->value = x_load(a->m, 0, let.value->dtype, index);
+            found++;
+        }
+    }
+    if (!found) {
+        refuse(a, "the last phase does not compute %s again", a->word[0]);
+    }
+    drop_dead_lets(q);
+    vec_push(a->m, &p->body);
+    memmove(&p->body.at[at + 2], &p->body.at[at + 1], (size_t)(p->body.n - at - 2) * sizeof *p->body.at);
+    p->body.at[at + 1] = (Stmt){.kind = STMT_STORE,
+                                .index = axis_renamed(a->m, index, t.j, r),
+                                .value = x_var(a->m, let.var, let.value->dtype)};
 }

@@ -31,6 +31,7 @@ void check_all_lanes(Apply *a); /* apply_math.c: refuses what axes in lanes cann
 typedef void StepFn(Apply *a);
 StepFn step_split, step_order, step_unroll, step_par;              /* apply_loops.c */
 StepFn step_acc, step_vec, step_fma, step_approx;                  /* apply_math.c */
-StepFn step_pack, step_store, step_prefetch;                       /* apply_data.c */
+StepFn step_pack, step_prefetch, step_keep;                        /* apply_data.c */
+StepFn step_cut;                                                   /* apply_cut.c */
 
 #endif

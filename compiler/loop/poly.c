@@ -295,3 +295,57 @@ bool index_stride(Env *e, const Nest *n, const Expr *x, int axis, int64_t *strid
     }
     return true;
 }
+
+/* ---- comparing ---- */
+
+/* The least (or most) that s can be, with every axis at the end of its range that makes it so: a sum over
+ * symbols. False: it holds something that is neither. */
+static bool extreme(Ctx *c, const Sum *s, bool least, Sum *out)
+{
+    *out = (Sum){0};
+    for (int i = 0; i < s->n; i++) {
+        Product p = s->at[i];
+        int at = -1;
+        for (int f = 0; f < p.n; f++) {
+            if (p.atom[f]->kind != X_SYM && (p.atom[f]->kind != X_AXIS || at >= 0)) {
+                return false;
+            }
+            at = p.atom[f]->kind == X_AXIS ? f : at;
+        }
+        if (at < 0) {
+            add_product(out, p);
+        } else if ((p.coef < 0) == least) { /* at its last turn; at the first it adds nothing */
+            Sum last = sum_of(c, x_op(c->m, S_SUB, c->n->axis.at[p.atom[at]->id].extent, x_int(c->m, 1)));
+            memmove(&p.atom[at], &p.atom[at + 1], (size_t)(p.n - at - 1) * sizeof *p.atom);
+            p.n--;
+            Sum rest = {.n = 1, .at = {p}}, product = times(&rest, &last);
+            *out = plus(*out, &product, 1);
+        }
+    }
+    return !out->overflow;
+}
+
+/* Whether a sum over symbols is >= at_least whatever they are. */
+static bool surely(const Sum *s, int64_t sign, int64_t at_least)
+{
+    int64_t k = 0;
+    for (int i = 0; i < s->n; i++) {
+        if (s->at[i].n == 0) {
+            k = s->at[i].coef * sign;
+        } else if (s->at[i].coef * sign < 0) {
+            return false;
+        }
+    }
+    return k >= at_least;
+}
+
+int index_below(Arena *m, const Nest *n, const Expr *x, const Expr *bound)
+{
+    Ctx c = {m, n};
+    Sum a = sum_of(&c, bound), b = sum_of(&c, x), end;
+    Sum room = plus(a, &b, -1);
+    if (extreme(&c, &room, true, &end) && surely(&end, 1, 1)) {
+        return 1;
+    }
+    return extreme(&c, &room, false, &end) && surely(&end, -1, 0) ? -1 : 0;
+}

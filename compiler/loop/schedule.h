@@ -52,4 +52,13 @@ const Expr *index_simplify(Arena *m, const Nest *n, const Expr *x);
 /* How x changes when this axis goes up by one: false where that is not a constant. */
 bool index_stride(Env *e, const Nest *n, const Expr *x, int axis, int64_t *stride);
 
+/* x < bound: 1 always, -1 never, 0 not known, for symbols >= 0 and axes within their extents. */
+int index_below(Arena *m, const Nest *n, const Expr *x, const Expr *bound);
+
+/* ---- pack.c: panels of a packed operand ----------------------------------------------------------- */
+/* Which points of the layout lie outside the operand, because tails are rounded up; NULL: none. They are 0. */
+const Expr *pack_outside(Arena *m, const Nest *n, const Pack *p);
+/* Fills the panels without a C compiler; kernel_span(k, operand) elements. */
+void nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from, const int64_t *syms);
+
 #endif

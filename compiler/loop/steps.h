@@ -14,7 +14,8 @@
     X(FMA,      "fma",      "",           false, "a multiply feeding an accumulator's add becomes one fused operation") \
     X(APPROX,   "approx",   "exp",        false, "libm's exp becomes the library's polynomial, scalar and vector alike") \
     X(PACK,     "pack",     "x layout",   true,  "the constant operand x in panels, laid out once at load; layout: axes, outermost first, as n.o,k,n.i") \
-    X(STORE,    "store",    "x dtype",    true,  "storage of the constant operand x, lossless only: bf16 where its source is bf16") \
+    X(KEEP,     "keep",     "t a",        true,  "the value t, computed at each a, is left in the output's row and read back by the last phase instead of computed again") \
+    X(CUT,      "cut",      "a e",        true,  "the space axis a at e: axes a.0 below and a.1 from there on, each with code of its own, in which selects on a fold") \
     X(PREFETCH, "prefetch", "x a d",      true,  "software prefetch of x, d bytes ahead, at each turn of axis a") \
     X(PAR,      "par",      "a",          true,  "the outermost space axis a over the pool; a reduction is never split over threads")
 /* clang-format on */

@@ -90,7 +90,7 @@ static const Expr *reduction(Gen *g, const Node *n, const Expr *const *at)
 static void gen_reduce(Gen *g, const Node *n, int buffer)
 {
     Point p;
-    int64_t axis = axis_of(g->l.e, n, n->shape.rank);
+    int axis = axis_of(g->l.e, n, n->shape.rank);
     begin(g, "reduce", n, n, buffer);
     build_phase(&g->b);
     build_axes(&g->b, &n->shape, 0, n->shape.rank, false, 0, p.axis, p.index);

@@ -5,11 +5,14 @@
 #include "graph/graph.h"
 #include "loop/loop.h"
 
-/* ---- unfused.c: one kernel for every compute node, copies where a reshape is not a view. */
+/* Both take a finished graph, whose node ids the calls of the program name, and live in its Env. They
+ * fail where a size polynomial grows beyond its limits (E_SHAPE), and never otherwise. */
+
+/* ---- unfused.c: one kernel for every compute node, copies where a reshape is not a view --------- */
 Program *lower_unfused(const Graph *g);
 
-/* ---- fuse.c, generate.c: fusion planning, and the kernels it leads to; the generator is the
- * authority and refuses fusions it cannot express, then planning starts again without them. */
+/* ---- fused.c, plan.c, generate.c: fusion planning, and the kernels it leads to. The generator is the
+ * authority: it refuses fusions that it cannot express, then planning starts again without them. */
 Program *lower_fused(const Graph *g);
 
 #endif

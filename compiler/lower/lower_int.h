@@ -47,7 +47,7 @@ typedef struct Build {
 Lower lower_begin(const Graph *g);
 int lower_buffer(Lower *l, BufferKind kind, Dtype t, const Shape *s);
 void lower_leaf(Lower *l, const Node *n); /* an input's, weight's or const's buffer and view */
-/* Marks output i's place: the value is in this temporary, which becomes the output's buffer. */
+/* The temporary holds the output's value and becomes the output's own buffer. */
 void lower_claim(Lower *l, int buffer, int output);
 
 const Expr *dim_expr(Arena *m, Dim d); /* lowest degree first, folded left to right */
@@ -74,7 +74,6 @@ void build_store(Build *b, const Shape *out, const Expr *const *index, const Exp
 void build_fail_outside(Build *b, const Expr *row, Dim rows); /* FAIL 1 unless 0 <= row < rows */
 void build_read(Build *b, Dim elements, Dtype t); /* counts traffic */
 void build_end(Build *b, Dim written);
-void build_copy(Lower *l, const Node *n, const View *v, int buffer); /* a whole kernel: v written out */
 
 const Expr *acc_sum_init(Arena *m, Dtype t);
 const Expr *acc_max_init(Arena *m, Dtype t);

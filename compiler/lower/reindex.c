@@ -144,7 +144,7 @@ static void reindex_broadcast(Env *e, Arena *m, const Node *n, const Expr *const
 
 static void reindex_slice(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to)
 {
-    int64_t axis = axis_of(e, n, n->shape.rank);
+    int axis = axis_of(e, n, n->shape.rank);
     for (int i = 0; i < n->shape.rank; i++) {
         to[i] = i == axis ? x_op(m, S_ADD, from[i], dim_expr(m, n->attr.start)) : from[i];
     }

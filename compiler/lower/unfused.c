@@ -60,7 +60,7 @@ static void lower_iota(Lower *l, const Node *n, int buffer)
 {
     Build b;
     Point p = begin_over(&b, l, "iota", n, buffer);
-    int64_t axis = axis_of(l->e, n, n->shape.rank);
+    int axis = axis_of(l->e, n, n->shape.rank);
     finish_with(&b, n, &p, x_cast(l->m, p.index[axis], n->dtype));
 }
 
@@ -76,7 +76,7 @@ static void lower_reduce(Lower *l, const Node *n, int buffer)
     Build b;
     Point p = begin_over(&b, l, op_info[n->op].name, n, buffer);
     const View *v = &l->view[n->in[0]->id];
-    int64_t axis = axis_of(l->e, n, n->shape.rank);
+    int axis = axis_of(l->e, n, n->shape.rank);
     Point at = p;
     int r = build_axis(&b, "r", AXIS_REDUCE, v->shape.dim[axis], &at.index[axis]);
     *vec_push(l->m, &b.phase->loops) = r;
@@ -135,7 +135,7 @@ static void lower_concat(Lower *l, const Node *n, int buffer)
 {
     Build b;
     Dim start = dim_int(0);
-    int64_t axis = axis_of(l->e, n, n->shape.rank);
+    int axis = axis_of(l->e, n, n->shape.rank);
     build_begin(&b, l, "concat", n, &n->shape, buffer);
     for (int i = 0; i < n->n_in; i++) {
         Point p;

@@ -89,7 +89,7 @@ static const Expr *load_counted(Gen *g, const View *v, const Expr *const *index)
 static const Expr *value_of_concat(Gen *g, const Node *n, const Expr *const *index)
 {
     Arena *m = g->l.m;
-    int64_t axis = axis_of(g->l.e, n, n->shape.rank);
+    int axis = axis_of(g->l.e, n, n->shape.rank);
     const Expr *value = NULL;
     Dim end = n->shape.dim[axis];
     for (int i = n->n_in - 1; i >= 0; i--) {

@@ -73,7 +73,7 @@ static bool broadcasted(Env *e, const Node *n, const View *in, View *out)
 
 static bool sliced(Env *e, const Node *n, const View *in, View *out)
 {
-    int64_t axis = axis_of(e, n, n->shape.rank);
+    int axis = axis_of(e, n, n->shape.rank);
     for (int i = 0; i < n->shape.rank; i++) {
         out->stride[i] = in->stride[i];
     }

@@ -15,13 +15,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
-typedef struct Step { /* one call */
+typedef struct CallStep { /* one call */
     KernelFn fn;
     bool parallel;    /* worth waking others for */
     void **param;
     int64_t *sym;
     int64_t *n_elems; /* by parameter; for the nest interpreter */
-} Step;
+} CallStep;
 
 typedef struct Slot { /* one parameter of one call */
     int buffer;
@@ -41,7 +41,7 @@ struct Exec {
     Sizes sizes;                    /* of the last bind */
     bool planned;                   /* plan, offsets and symbols fit sizes */
     const Tensor **input, **weight; /* the arguments of the last bind, in the graph's order */
-    Step *step;                     /* by call */
+    CallStep *step;                     /* by call */
     bool compiled;
     Slot *slot; /* by parameter, all calls' in a row */
     Vec(Moving) moving;
@@ -57,6 +57,7 @@ struct Exec {
     size_t capacity;          /* bytes mapped */
     const volatile int *stop; /* may be NULL */
     Pool *pool;               /* may be NULL */
+    Panels panels;            /* packed operands */
 };
 
 /* ---- once ------------------------------------------------------------------------------- */
@@ -78,20 +79,24 @@ static void lay_out_slot(Exec *x, int slot, const Arg *arg)
     }
 }
 
-static void lay_out_calls(Exec *x, KernelFn *fn)
+static void lay_out_calls(Exec *x, KernelFn *fn, PackFn **pack)
 {
     int param = 0, sym = 0;
     for (int c = 0; c < x->p->call.n; c++) {
         const Call *call = &x->p->call.at[c];
-        x->step[c] = (Step){
+        const Kernel *k = x->p->kernel.at[call->kernel];
+        x->step[c] = (CallStep){
             .fn = fn ? fn[call->kernel] : NULL,
-            .parallel = x->p->kernel.at[call->kernel]->parallel,
+            .parallel = k->parallel,
             .param = &x->param[param],
             .sym = &x->sym[sym],
             .n_elems = &x->n_elems[param],
         };
         for (int i = 0; i < call->arg.n; i++, param++) {
             lay_out_slot(x, param, &call->arg.at[i]);
+            if (k->operand.at[i].pack) {
+                panels_add(x->e, &x->panels, k, i, pack ? pack[call->kernel][i] : NULL, param, x->step[c].sym);
+            }
         }
         for (int i = 0; i < call->sym.n; i++, sym++) {
             x->sym_of[sym] = call->sym.at[i];
@@ -108,7 +113,7 @@ static void find_constants(Exec *x)
     }
 }
 
-Exec *exec_new(Env *e, const Graph *g, const Program *p, KernelFn *fn)
+static Exec *new_exec(Env *e, const Graph *g, const Program *p, KernelFn *fn, PackFn **pack)
 {
     Arena *m = &e->model;
     Exec *x = arena_new(m, Exec);
@@ -116,7 +121,7 @@ Exec *exec_new(Env *e, const Graph *g, const Program *p, KernelFn *fn)
     count_slots(x);
     x->input = arena_array(m, const Tensor *, g->inputs.n);
     x->weight = arena_array(m, const Tensor *, g->weights.n);
-    x->step = arena_array(m, Step, p->call.n);
+    x->step = arena_array(m, CallStep, p->call.n);
     x->slot = arena_array(m, Slot, x->n_params);
     x->param = arena_array(m, void *, x->n_params);
     x->n_elems = arena_array(m, int64_t, x->n_params);
@@ -125,16 +130,34 @@ Exec *exec_new(Env *e, const Graph *g, const Program *p, KernelFn *fn)
     x->base = arena_array(m, void *, p->buffer.n);
     x->out = arena_array(m, Tensor, g->outputs.n);
     plan_init(&x->plan, p, m);
-    lay_out_calls(x, fn);
+    lay_out_calls(x, fn, pack);
     find_constants(x);
     return x;
 }
 
-void exec_free(Exec *x)
+Exec *exec_new(Env *e, const Graph *g, const Program *p, KernelFn *fn)
 {
-    if (x && x->memory) {
+    return new_exec(e, g, p, fn, NULL);
+}
+
+Exec *exec_with(Env *e, const Graph *g, const Program *p, const Library *lib)
+{
+    return new_exec(e, g, p, lib->fn, lib->pack);
+}
+
+static void release(Exec *x)
+{
+    if (x->memory) {
         os.munmap(x->memory, x->capacity);
         x->memory = NULL;
+    }
+}
+
+void exec_free(Exec *x)
+{
+    if (x) {
+        release(x);
+        panels_release(&x->panels);
     }
 }
 
@@ -247,7 +270,7 @@ static bool reserve(Exec *x, size_t bytes, Err *err)
                        "cannot be had: %s.",
                        ahead, x->g->name, strerror(errno));
     }
-    exec_free(x);
+    release(x);
     x->memory = memory;
     x->capacity = ahead;
     return true;
@@ -302,7 +325,7 @@ static bool bind_memory(Exec *x, Tensor *out, Err *err)
         return false;
     }
     fill_params(x, out);
-    return true;
+    return panels_update(x->e, &x->panels, x->param, x->n_elems, x->pool, err);
 }
 
 bool exec_bind(Exec *x, const Args *args, Tensor *out, Err *err)
@@ -353,7 +376,7 @@ static bool goes_on(const Exec *x, Err *err)
     return !x->stop || !*x->stop || err_set(err, E_INTERRUPT, "Stopped.");
 }
 
-static int32_t run_step(const Exec *x, const Step *s)
+static int32_t run_step(const Exec *x, const CallStep *s)
 {
     return x->pool && s->parallel ? pool_kernel(x->pool, s->fn, s->param, s->sym)
                                   : s->fn(s->param, s->sym, 0, 1);
@@ -362,7 +385,7 @@ static int32_t run_step(const Exec *x, const Step *s)
 static bool call_compiled(const Exec *x, Err *err)
 {
     for (int c = 0; c < x->p->call.n; c++) {
-        const Step *s = &x->step[c];
+        const CallStep *s = &x->step[c];
         if (!goes_on(x, err)) {
             return false;
         }
@@ -383,7 +406,7 @@ typedef struct Interpreted {
 static bool interpret(Env *e, const Interpreted *in, int c)
 {
     const Program *p = in->x->p;
-    const Step *s = &in->x->step[c];
+    const CallStep *s = &in->x->step[c];
     const Call *call = &p->call.at[c];
     if (!goes_on(in->x, in->err)) {
         return false;

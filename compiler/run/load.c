@@ -22,9 +22,22 @@ static _Noreturn void fail_open(Env *e, const char *path)
          slash ? (int)(slash - path < 500 ? slash - path : 500) : 1, slash ? path : ".", why);
 }
 
+/* The functions that fill this kernel's panels, by operand. */
+static PackFn *find_packs(Env *e, const Library *lib, const Kernel *k)
+{
+    PackFn *pack = arena_array(&e->model, PackFn, k->operand.n);
+    for (int i = 0; i < k->operand.n; i++) {
+        if (k->operand.at[i].pack) {
+            void *fn = os.dlsym(lib->handle, arena_printf(&e->kernel, "%s_pack_%d", k->symbol, i));
+            memcpy(&pack[i], &fn, sizeof fn);
+        }
+    }
+    return pack;
+}
+
 void library_load(Env *e, Library *lib, const char *path, Kernel *const *k, int n)
 {
-    *lib = (Library){.fn = arena_array(&e->model, KernelFn, n)};
+    *lib = (Library){.fn = arena_array(&e->model, KernelFn, n), .pack = arena_array(&e->model, PackFn *, n)};
     lib->handle = os.dlopen(plain_path(&e->kernel, path), RTLD_NOW | RTLD_LOCAL);
     if (!lib->handle) {
         fail_open(e, path);
@@ -36,6 +49,7 @@ void library_load(Env *e, Library *lib, const char *path, Kernel *const *k, int 
             fail(e, E_BUILD, "The library %.700s lacks kernel %s.", path, k[i]->symbol);
         }
         memcpy(&lib->fn[i], &fn, sizeof fn);
+        lib->pack[i] = find_packs(e, lib, k[i]);
     }
 }
 

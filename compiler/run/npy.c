@@ -19,6 +19,7 @@ enum {
     PREFIX_V2 = MAGIC_LEN + 2 + 4,
     ALIGN_HEADER = 64,
     MAX_HEADER = 64 << 10,
+    MAX_STREAM = 256 << 20, /* bytes of what has no size beforehand */
 };
 
 static const char *const descr[N_DTYPES] = {
@@ -212,7 +213,9 @@ Tensor npy_read(Env *e, Arena *a, const char *path)
     char *text;
     size_t len;
     Err err;
-    if (!os_read_file(a, path, PTRDIFF_MAX / 2, &text, &len, &err)) {
+    struct stat st;
+    bool sized = !os.stat(path, &st) && S_ISREG(st.st_mode); /* else a device or pipe, maybe endless */
+    if (!os_read_file(a, path, sized ? PTRDIFF_MAX / 2 : MAX_STREAM, &text, &len, &err)) {
         fail_err(e, &err);
     }
     size_t begin = read_header(&h, text, len), bytes = promised_bytes(&h);

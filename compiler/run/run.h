@@ -44,7 +44,8 @@ const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *con
 /* ---- load.c ------------------------------------------------------------------------------------ */
 typedef struct Library {
     void *handle;
-    KernelFn *fn; /* by kernel index */
+    KernelFn *fn;   /* by kernel index */
+    PackFn **pack;  /* by kernel index, then operand: fills its panels; NULL where it has none */
 } Library;
 void library_load(Env *e, Library *lib, const char *path, Kernel *const *k, int n); /* E_BUILD: says when the directory is noexec */
 void library_release(Library *lib);
@@ -75,6 +76,9 @@ void pool_free(Pool *p); /* ends its threads. NULL is fine; in a forked child it
 typedef struct Exec Exec;
 /* fn NULL: every call through nest_run. The program and the graph must outlive it. */
 Exec *exec_new(Env *e, const Graph *g, const Program *p, KernelFn *fn);
+/* The same with a library, whose functions also lay out packed operands: at the first bind, and again
+ * when a constant has moved. */
+Exec *exec_with(Env *e, const Graph *g, const Program *p, const Library *lib);
 void exec_free(Exec *x); /* its memory; the rest goes with the Env. NULL is fine */
 /* From now on *stop, set by a signal's handler, ends a call between two kernels with E_INTERRUPT. */
 void exec_watch(Exec *x, const volatile int *stop);

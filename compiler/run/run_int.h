@@ -49,4 +49,25 @@ const char *scratch_make(Env *e, const char *parent,
 void scratch_remove(const char *dir, const char *const *file,
                     int n); /* with these files, where there */
 
+/* ---- panels.c: packed operands of a program, laid out once ------------------------------------------ */
+typedef struct Panel {
+    const Kernel *k;
+    int operand;
+    PackFn fn;          /* NULL: by the nest interpreter */
+    int slot;           /* which parameter it replaces */
+    const int64_t *sym; /* of its call */
+    const void *from;   /* where the constant lay when it was filled */
+    void *memory;
+    size_t bytes;
+} Panel;
+
+typedef struct Panels {
+    Vec(Panel) at;
+} Panels;
+
+void panels_add(Env *e, Panels *p, const Kernel *k, int operand, PackFn fn, int slot, const int64_t *sym);
+/* Fills what is new or has moved, and puts the panels' addresses into param. False fills err. */
+bool panels_update(Env *e, Panels *p, void **param, int64_t *n_elems, Pool *pool, Err *err);
+void panels_release(Panels *p);
+
 #endif

@@ -29,8 +29,9 @@ typedef struct Tile {
     float *c;           /* rows c_row apart */
     int64_t c_row;
     int n_columns;     /* of c: what pads the last panel is not stored */
-    const char *ahead; /* fetched into the cache meanwhile: ahead_step bytes further for every k */
-    int64_t ahead_step;
+    /* Fetched into the cache meanwhile: step bytes further for every k */
+    const char *next_panel, *next_a;
+    int64_t next_panel_step, next_a_step;
 } Tile;
 typedef void TileFn(const Tile *t);
 

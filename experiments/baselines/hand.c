@@ -58,12 +58,14 @@ static void run_panels(const Hand *h, const Product *p, int64_t panel, int n_pan
               .panel_step = step,
               .c_row = p->n,
               .n_columns = (int)min64(p->n - column, n_panels * h->width),
-              .ahead_step = p->k > 0 ? slice / p->k : 0};
+              .next_panel_step = p->k > 0 ? slice / p->k : 0};
     for (int64_t i = 0; i < n_tiles; i++) {
         int64_t row = p->m * i / n_tiles, end = p->m * (i + 1) / n_tiles;
         t.a = p->a + row * p->k;
         t.c = p->c + row * p->n + column;
-        t.ahead = next + i * slice;
+        t.next_panel = next + i * slice;
+        t.next_a = (const char *)(p->a + (end < p->m ? end : 0) * p->k);
+        t.next_a_step = (end - row) * (int64_t)sizeof(float);
         (n_panels == 2 ? h->wide : h->tile)[end - row](&t);
     }
 }

@@ -31,15 +31,18 @@ ALWAYS_INLINE TARGET void tile(const Tile *t, int n_rows, int n_vectors)
         }
     }
     const float *a = t->a, *panel = t->panel;
-    const char *ahead = t->ahead;
-    int64_t a_row = t->a_row, panel_step = t->panel_step, ahead_step = t->ahead_step;
+    const char *next_panel = t->next_panel, *next_a = t->next_a;
+    int64_t a_row = t->a_row, panel_step = t->panel_step;
     for (int64_t l = 0; l < t->k; l++) {
         __m512 b[4];
         UNROLL
         for (int j = 0; j < n_vectors; j++) {
             b[j] = _mm512_loadu_ps(panel + l * WIDTH + j / 2 * panel_step + j % 2 * LANES);
         }
-        _mm_prefetch(ahead + l * ahead_step, _MM_HINT_T1);
+        _mm_prefetch(next_panel, _MM_HINT_T1);
+        _mm_prefetch(next_a, _MM_HINT_T1);
+        next_panel += t->next_panel_step;
+        next_a += t->next_a_step;
         UNROLL
         for (int i = 0; i < n_rows; i++) {
             __m512 x = _mm512_set1_ps(a[i * a_row + l]);

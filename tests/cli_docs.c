@@ -1,0 +1,155 @@
+/* cli_docs.c - what is written about the program is what the program does: every command and option of --help
+ * is in the man page, every command in the README, completion offers them, and the README's examples print
+ * what it says they print. */
+#include "tests/cli_util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static Env env;
+
+static void start(void)
+{
+    env_init(&env);
+}
+
+static void stop(void)
+{
+    env_release(&env);
+}
+
+TestSuite(cli_docs, .init = start, .fini = stop, .timeout = 120);
+
+typedef Vec(const char *) Words;
+
+/* The names of a listing in a help text: lines of two blanks, a word, two blanks. */
+static Words listed(const char *help)
+{
+    Words out = {0};
+    for (const char *line = help; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        size_t len = strspn(line + (strncmp(line, "  ", 2) ? 0 : 2), "abcdefghijklmnopqrstuvwxyz");
+        if (!strncmp(line, "  ", 2) && len && !strncmp(line + 2 + len, "  ", 2)) {
+            *vec_push(&env.model, &out) = arena_strn(&env.model, line + 2, len);
+        }
+    }
+    return out;
+}
+
+/* Every --word in it. */
+static Words options_in(const char *help)
+{
+    Words out = {0};
+    for (const char *at = help; (at = strstr(at, "--")); at += 2) {
+        size_t len = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
+        if (len && at[1 + len] != '-') {
+            *vec_push(&env.model, &out) = arena_strn(&env.model, at, len + 2);
+        }
+    }
+    return out;
+}
+
+static Words commands(void)
+{
+    Words all = listed(NC(&env, "--help").out);
+    cr_assert_geq(all.n, 10, "%d commands", all.n);
+    return all;
+}
+
+static const char *without_backslashes(const char *text)
+{
+    char *out = arena_str(&env.model, text), *to = out;
+    for (; *text; text++) {
+        *to = *text;
+        to += *text != '\\';
+    }
+    *to = '\0';
+    return out;
+}
+
+static void expect_in(const char *text, const char *word, const char *where)
+{
+    cr_expect(strstr(text, word), "%s says nothing of %s", where, word);
+}
+
+Test(cli_docs, the_man_page_has_every_command_and_option)
+{
+    const char *page = without_backslashes(read_text(&env, "docs/man/nanocompile.1"));
+    Words all = commands();
+    for (int i = 0; i < all.n; i++) {
+        const char *help = NC(&env, all.at[i], "--help").out;
+        Words options = options_in(help), rows = listed(help);
+        expect_in(page, all.at[i], "the man page");
+        for (int k = 0; k < options.n; k++) {
+            bool everywhere = !strcmp(options.at[k], "--help") || !strcmp(options.at[k], "--usage") ||
+                              !strcmp(options.at[k], "--version");
+            expect_in(page, everywhere ? "--help" : options.at[k], "the man page");
+        }
+        for (int k = 0; k < rows.n; k++) { /* what dump shows */
+            expect_in(page, arena_printf(&env.model, "\n.B %s\n", rows.at[k]), "the man page");
+        }
+    }
+}
+
+Test(cli_docs, the_readme_names_every_command)
+{
+    const char *readme = read_text(&env, "README.md");
+    Words all = commands();
+    for (int i = 0; i < all.n; i++) {
+        expect_in(readme, arena_printf(&env.model, "`%s`", all.at[i]), "the README");
+    }
+}
+
+Test(cli_docs, the_readme_shows_what_its_examples_print)
+{
+    const char *readme = read_text(&env, "README.md");
+    const char *graph = "examples/linear.ncg";
+    expect_in(readme, read_text(&env, graph), "the README");
+    expect_in(readme, NC(&env, "dump", "loops", graph).out, "the README");
+    expect_in(readme, NC(&env, "eval", graph, "--compare=interp,nest,c", "--seq=3").out, "the README");
+}
+
+/* What bash would offer behind these words, one blank between two. */
+static const char *completed(const char *words)
+{
+    const char *build = getenv("NC_BUILD");
+    const char *script = arena_printf(&env.model,
+                                      "source docs/completion/nanocompile\n"
+                                      "COMP_WORDS=(%s/nanocompile %s)\n"
+                                      "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
+                                      "_nanocompile; echo \" ${COMPREPLY[*]} \"",
+                                      build ? build : "build/release", words);
+    char *argv[] = {"bash", "-c", (char *)script, NULL};
+    Buf out;
+    int status;
+    Err err;
+    buf_init(&out, &env.model);
+    if (!os_run(argv, NULL, 30000, 1 << 16, &out, &status, &err)) {
+        cr_skip_test("%s", err.text);
+    }
+    return out.at;
+}
+
+Test(cli_docs, completion_offers_what_help_lists)
+{
+    Words all = commands();
+    const char *first = completed("''");
+    for (int i = 0; i < all.n; i++) {
+        Words options = options_in(NC(&env, all.at[i], "--help").out);
+        const char *offered = completed(arena_printf(&env.model, "%s -", all.at[i]));
+        expect_in(first, arena_printf(&env.model, " %s ", all.at[i]), "completion");
+        for (int k = 0; k < options.n; k++) {
+            expect_in(offered, arena_printf(&env.model, " %s ", options.at[k]), "completion");
+        }
+    }
+}
+
+Test(cli_docs, completion_knows_values)
+{
+    cr_expect_str_eq(completed("dump k"), " kernels keys \n");
+    cr_expect_str_eq(completed("run --by ''"), " c nest interp \n");
+    cr_expect_str_eq(completed("run --by = n"), " nest \n");
+    cr_expect_str_eq(completed("eval --without ''"), " cse fold fuse \n");
+    cr_expect_str_eq(completed("eval --seq ''"), "  \n");
+    cr_expect_str_eq(completed("eval examples/lin"), " examples/linear.ncg \n");
+}
