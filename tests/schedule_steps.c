@@ -33,11 +33,17 @@ static void run_cases(Env *e, void *arg)
     for (int i = 0; i < c->n; i++) {
         bench_add(&bench, k, c->schedules[i]);
     }
-    bench_compile(&bench, NULL);
-    for (int i = 0; i < c->n_sizes; i++) {
-        bench_check_all(&bench, c->sizes[i]);
+    Machine m;
+    machine_read(e, "", &m);
+    for (int t = 0; t < n_targets; t++) { /* every width that this machine can run */
+        if (targets[t].feature == N_FEATURES || m.feature[targets[t].feature]) {
+            bench_compile(&bench, &targets[t]);
+            for (int i = 0; i < c->n_sizes; i++) {
+                bench_check_all(&bench, c->sizes[i]);
+            }
+            bench_close(&bench);
+        }
     }
-    bench_close(&bench);
 }
 
 #define CHECK(make, schedules, sizes)                                                                  \

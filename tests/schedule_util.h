@@ -31,6 +31,8 @@ void bench_compile(Bench *b, const Target *t); /* all of them, in one run of the
 /* At these symbol values: C equals the nest interpreter bitwise for n_parts parts in any order; the nest equals the
  * naive one bitwise where it is exact, and on small integers always. */
 void bench_check(Bench *b, const Case *c, const int64_t *syms, int n_parts, uint64_t seed);
+/* The nests only, no C. */
+void bench_check_nest(Bench *b, const Case *c, const int64_t *syms, int n_parts, uint64_t seed);
 void bench_check_all(Bench *b, const int64_t *syms);
 void bench_close(Bench *b);
 /* Asserts that the schedule is refused with these words. */

@@ -50,11 +50,12 @@ void lower_leaf(Lower *l, const Node *n)
     Buffer *b = &l->p->buffer.at[id];
     b->name = n->attr.name;
     b->value = n->attr.value;
-    for (int i = 0; kind == BUF_INPUT && i < l->g->inputs.n; i++) {
-        b->index = l->g->inputs.at[i] == n ? i : b->index;
-    }
-    for (int i = 0; kind == BUF_WEIGHT && i < l->g->weights.n; i++) {
-        b->index = l->g->weights.at[i] == n ? i : b->index;
+    if (kind == BUF_INPUT) {
+        b->index = l->n_inputs++;
+        check(l->g->inputs.at[b->index] == n);
+    } else if (kind == BUF_WEIGHT) {
+        b->index = l->n_weights++;
+        check(l->g->weights.at[b->index] == n);
     }
     l->view[n->id] = view_whole(l->e, id, &n->shape);
 }

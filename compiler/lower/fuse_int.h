@@ -6,22 +6,21 @@
 
 typedef Vec(const Node *) Nodes;
 
-/* ---- consumers.c ---- */
+/* ---- uses.c ---- */
 typedef struct Uses {
-    Nodes *direct;    /* by node id: nodes with it as an operand, once each */
-    Nodes *consumers; /* compute nodes and written-out movements that read it, through movement */
-    bool *is_output;  /* by node id */
+    Nodes *direct;   /* by node id: nodes with it as an operand, once each */
+    bool *is_output; /* by node id */
 } Uses;
 
+Uses uses_of(const Graph *g);
+
+/* ---- plan.c: who computes what ---- */
 /* Ways in which the generator or an earlier round forbade a node to take part. */
 typedef struct Ban {
     bool fuse;    /* this reduction or matmul gets a kernel of its own */
     bool realize; /* this node's value is always written to a buffer */
 } Ban;
 
-Uses uses_of(const Graph *g, const Ban *ban);
-
-/* ---- plan.c: who computes what ---- */
 typedef struct FusePlan {
     const Graph *g;
     Uses uses;

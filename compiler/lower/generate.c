@@ -16,16 +16,16 @@ static void loops(Gen *g, const Point *p, int from, int to)
     }
 }
 
-/* The nodes fused into root, in graph order. */
-static Nodes fused_into(const Gen *g, const Node *root)
+static Nodes *fused_by_root(const FusePlan *plan)
 {
-    Nodes list = {0};
-    for (int i = 0; i < root->id; i++) {
-        if (g->plan->target[i] == root) {
-            *vec_push(&g->l.e->kernel, &list) = g->plan->g->nodes.at[i];
+    Arena *m = &plan->g->env->kernel;
+    Nodes *fused = arena_array(m, Nodes, plan->g->nodes.n);
+    for (int i = 0; i < plan->g->nodes.n; i++) {
+        if (plan->target[i]) {
+            *vec_push(m, &fused[plan->target[i]->id]) = plan->g->nodes.at[i];
         }
     }
-    return list;
+    return fused;
 }
 
 static void begin(Gen *g, const char *kind, const Node *n, const Node *root, int buffer)
@@ -214,15 +214,15 @@ static void gen_pointwise(Gen *g, const char *kind, const Node *n, const Node *r
 
 static void gen_kernel(Gen *g, const Node *n, int buffer)
 {
-    Nodes fused = fused_into(g, n);
+    const Nodes *fused = &g->fused[n->id];
     if (n->op == OP_GATHER) {
         gen_gather(g, n, buffer);
-    } else if (n->op == OP_MATMUL || (fused.n && fused.at[0]->op == OP_MATMUL)) {
-        gen_contraction(g, n, &fused, buffer);
+    } else if (n->op == OP_MATMUL || (fused->n && fused->at[0]->op == OP_MATMUL)) {
+        gen_contraction(g, n, fused, buffer);
     } else if (is_reduction(n)) {
         gen_reduce(g, n, buffer);
-    } else if (fused.n) {
-        gen_row(g, n, &fused, buffer);
+    } else if (fused->n) {
+        gen_row(g, n, fused, buffer);
     } else {
         gen_pointwise(g, is_movement(n) ? "copy" : "elementwise", n, n, buffer);
     }
@@ -258,7 +258,7 @@ static void gen_output(Gen *g, int i)
 
 Program *fuse_generate(const FusePlan *plan)
 {
-    Gen g = {.l = lower_begin(plan->g), .plan = plan};
+    Gen g = {.l = lower_begin(plan->g), .plan = plan, .fused = fused_by_root(plan)};
     for (int i = 0; i < plan->g->nodes.n; i++) {
         gen_node(&g, plan->g->nodes.at[i]);
     }

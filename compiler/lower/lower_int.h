@@ -34,6 +34,7 @@ typedef struct Lower {
     const Graph *g;
     Program *p;
     View *view; /* by node id: where its value is; buffer -1 unless it is in memory */
+    int n_inputs, n_weights; /* leaves lowered so far */
 } Lower;
 
 typedef struct Build {
@@ -46,7 +47,9 @@ typedef struct Build {
 
 Lower lower_begin(const Graph *g);
 int lower_buffer(Lower *l, BufferKind kind, Dtype t, const Shape *s);
-void lower_leaf(Lower *l, const Node *n); /* an input's, weight's or const's buffer and view */
+/* An input's, weight's or const's buffer and view. Leaves come in the order of the graph's nodes, which is
+ * that of its lists of inputs and weights. */
+void lower_leaf(Lower *l, const Node *n);
 /* The temporary holds the output's value and becomes the output's own buffer. */
 void lower_claim(Lower *l, int buffer, int output);
 

@@ -8,8 +8,16 @@
 #define INLINE_DEPTH 128 /* longest chain of values inside one kernel; keeps the generator's recursion flat */
 #define MAX_ROUNDS 1000  /* the model takes 5 */
 
+/* The kernels that read a value, directly or through movement. */
+typedef struct Readers {
+    const Node *root; /* of one of them; NULL: there is none */
+    bool several;     /* there are others */
+    bool matmul;      /* some matmul reads it */
+} Readers;
+
 typedef struct Planner {
     FusePlan p;
+    Readers *readers; /* by node id, as of the last assign */
     const Node **claimed_by_row, **claimed_by_matmul; /* by target id: a fused node, or NULL */
     int *depth;  /* by node id: nodes between it and the kernel that computes it */
 } Planner;
@@ -36,22 +44,32 @@ static void find_free(FusePlan *p)
     }
 }
 
-/* The one root of all n's consumers, or NULL; via_matmul: some consumer is a matmul. */
-static const Node *single_root(const Planner *pl, const Node *n, bool *via_matmul)
+static void add_readers(Readers *to, Readers more)
 {
-    const Nodes *all = &pl->p.uses.consumers[n->id];
-    const Node *root = NULL;
-    int roots = 0;
-    *via_matmul = false;
-    for (int i = 0; i < all->n; i++) {
-        *via_matmul = *via_matmul || all->at[i]->op == OP_MATMUL;
-        const Node *r = pl->p.root[all->at[i]->id];
-        if (r && r != root) {
-            root = r;
-            roots++;
+    bool another = to->root && more.root && to->root != more.root;
+    to->several = to->several || more.several || another;
+    to->matmul = to->matmul || more.matmul;
+    to->root = to->root ? to->root : more.root;
+}
+
+/* A movement that is written to memory reads its operand like a kernel; through any other one, and
+ * through one that is an output, its own readers read it. */
+static Readers readers_of(const Planner *pl, const Node *n)
+{
+    const FusePlan *p = &pl->p;
+    const Nodes *users = &p->uses.direct[n->id];
+    Readers all = {0};
+    for (int i = 0; i < users->n; i++) {
+        const Node *user = users->at[i];
+        bool banned = p->ban[user->id].realize;
+        if (!is_movement(user) || banned || p->uses.is_output[user->id]) {
+            add_readers(&all, (Readers){.root = p->root[user->id], .matmul = user->op == OP_MATMUL});
+        }
+        if (is_movement(user) && !banned) {
+            add_readers(&all, pl->readers[user->id]);
         }
     }
-    return roots == 1 ? root : NULL;
+    return all;
 }
 
 static int depth_below(const Planner *pl, const Node *n)
@@ -70,7 +88,7 @@ static int depth_below(const Planner *pl, const Node *n)
 static void assign_node(Planner *pl, const Node *n)
 {
     FusePlan *p = &pl->p;
-    bool via_matmul;
+    const Readers *readers = &pl->readers[n->id];
     bool forced = p->uses.is_output[n->id] || p->ban[n->id].realize;
     bool leaf = n->op == OP_INPUT || n->op == OP_WEIGHT || n->op == OP_CONST;
     const Node *root = NULL;
@@ -82,8 +100,7 @@ static void assign_node(Planner *pl, const Node *n)
     if (is_reduction(n) || n->op == OP_MATMUL) {
         root = p->target[n->id];
     } else if (!forced && n->op != OP_GATHER) {
-        const Node *one = single_root(pl, n, &via_matmul);
-        root = p->free[n->id] || via_matmul ? NULL : one;
+        root = p->free[n->id] || readers->matmul || readers->several ? NULL : readers->root;
     }
     bool inlined = root || (p->free[n->id] && !forced);
     p->realized[n->id] = !inlined;
@@ -96,6 +113,7 @@ static void assign(Planner *pl)
     FusePlan *p = &pl->p;
     for (int i = p->g->nodes.n - 1; i >= 0; i--) {
         const Node *n = p->g->nodes.at[i];
+        pl->readers[i] = readers_of(pl, n);
         assign_node(pl, n);
         pl->depth[i] = p->realized[i] ? 0 : depth_below(pl, n);
     }
@@ -118,9 +136,9 @@ static bool cut_deep_chains(Planner *pl)
 /* The realized elementwise node that alone uses n, or NULL. */
 static const Node *unique_root(const Planner *pl, const Node *n)
 {
-    bool via_matmul;
-    const Node *t = single_root(pl, n, &via_matmul);
-    return t && !via_matmul && pl->p.realized[t->id] && is_elementwise(t) ? t : NULL;
+    const Readers *readers = &pl->readers[n->id];
+    const Node *t = readers->several || readers->matmul ? NULL : readers->root;
+    return t && pl->p.realized[t->id] && is_elementwise(t) ? t : NULL;
 }
 
 static bool row_fits(const Planner *pl, const Node *n, const Node *t)
@@ -217,8 +235,9 @@ FusePlan fuse_plan(const Graph *g, Ban *ban)
     pl.claimed_by_row = arena_array(m, const Node *, n);
     pl.claimed_by_matmul = arena_array(m, const Node *, n);
     pl.depth = arena_array(m, int, n);
+    pl.readers = arena_array(m, Readers, n);
+    pl.p.uses = uses_of(g);
     do {
-        pl.p.uses = uses_of(g, ban);
         find_free(&pl.p);
         settle(&pl);
     } while (cut_deep_chains(&pl));

@@ -20,6 +20,7 @@ typedef struct Accumulated { /* a fused reduction or matmul: readable at one ind
 typedef struct Gen {
     Lower l;
     const FusePlan *plan;
+    Nodes *fused;         /* by root's node id: the nodes fused into it, in graph order */
     Build b;              /* the kernel being written */
     const Node *root;     /* whose kernel it is: never loaded by itself; NULL in a plain copy */
     bool in_body;         /* lets go into the reduction's body, else into finish */

@@ -1,0 +1,195 @@
+/* start.c (bench) - from nothing to the first token of the full Qwen2.5-0.5B: synthetic weights are written
+ * once into the build folder, then each sample is a new process that opens the model and feeds one token.
+ * Prints markdown: how long each part takes, beside reading the file once, and peak memory (VmHWM)
+ * beside the weights as f32. The file is in the page cache, kernels are in the object cache. Run from
+ * the source folder: make bench. */
+#include "run/run.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONFIG "tests/data/qwen2.5"
+
+enum { N_SAMPLES = 5, FIRST_ID = 785 };
+
+/* ---- one sample: a line of numbers ---- */
+
+typedef enum Figure { READ_NS, WEIGHTS_NS, KERNELS_NS, TOKEN_NS, F32_BYTES, PEAK_BYTES, N_FIGURES } Figure;
+
+typedef struct Sample {
+    unsigned long long at[N_FIGURES];
+} Sample;
+
+/* What anybody must do: read every byte of the file, here into one block again and again. */
+static unsigned long long read_ns(Env *e, const char *dir)
+{
+    enum { BLOCK = 1 << 20 };
+    char *block = arena_alloc(&e->model, BLOCK);
+    uint64_t start_ns = os_now_ns();
+    int fd = os.open(arena_printf(&e->model, "%s/model.safetensors", dir), O_RDONLY, 0);
+    if (fd < 0) {
+        fail(e, E_IO, "%s: %m.", dir);
+    }
+    while (os.read(fd, block, BLOCK) > 0) {
+    }
+    os.close(fd);
+    return os_now_ns() - start_ns;
+}
+
+static unsigned long long peak_bytes(void)
+{
+    unsigned long long kib = 0;
+    char line[256];
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        sscanf(line, "VmHWM: %llu kB", &kib);
+    }
+    if (f) {
+        fclose(f);
+    }
+    return kib * 1024;
+}
+
+static void sample_body(Env *e, void *arg)
+{
+    const char *dir = arg;
+    Machine machine;
+    Weights w;
+    Err err;
+    const float *logits;
+    Sample s;
+    s.at[READ_NS] = read_ns(e, dir);
+    machine_read(e, "", &machine);
+    uint64_t start_ns = os_now_ns();
+    Config c = config_read(e, dir);
+    weights_load(e, &w, &c, dir, machine.n_threads, NULL, NULL);
+    uint64_t weights_at_ns = os_now_ns();
+    EngineOptions o = {.n_threads = machine.n_threads};
+    Engine *g = engine_new(e, &c, &w, &o);
+    Stepper *stepper = engine_stepper(g);
+    if (!engine_prepare(g, false, &err)) {
+        fail_err(e, &err);
+    }
+    uint64_t kernels_at_ns = os_now_ns();
+    if (!stepper->feed(stepper, (int32_t[]){FIRST_ID}, 1, false, &logits, &err)) {
+        fail_err(e, &err);
+    }
+    s.at[TOKEN_NS] = os_now_ns() - kernels_at_ns;
+    s.at[KERNELS_NS] = kernels_at_ns - weights_at_ns;
+    s.at[WEIGHTS_NS] = weights_at_ns - start_ns;
+    s.at[F32_BYTES] = w.f32_bytes;
+    s.at[PEAK_BYTES] = peak_bytes();
+    for (int i = 0; i < N_FIGURES; i++) {
+        printf("%llu ", s.at[i]);
+    }
+    engine_free(g);
+    weights_release(&w);
+}
+
+/* ---- the table ---- */
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Parts of the way; the sum of several is that of each sample. */
+static void print_row(const char *what, const Sample *s, int n_parts, const Figure *part)
+{
+    double seconds[N_SAMPLES] = {0};
+    for (int i = 0; i < N_SAMPLES; i++) {
+        for (int k = 0; k < n_parts; k++) {
+            seconds[i] += (double)s[i].at[part[k]] / 1e9;
+        }
+    }
+    qsort(seconds, N_SAMPLES, sizeof *seconds, by_size);
+    printf("| %s | %.3f s | %.3f | %.3f |\n", what, seconds[N_SAMPLES / 2], seconds[0],
+           seconds[N_SAMPLES - 1]);
+}
+
+static void print_table(const Sample *s)
+{
+    static const Figure way[] = {WEIGHTS_NS, KERNELS_NS, TOKEN_NS}, once[] = {READ_NS};
+    double most = 0, f32 = (double)s[0].at[F32_BYTES];
+    for (int i = 0; i < N_SAMPLES; i++) {
+        most = (double)s[i].at[PEAK_BYTES] > most ? (double)s[i].at[PEAK_BYTES] : most;
+    }
+    printf("| what | median | min | max |\n|---|---:|---:|---:|\n");
+    print_row("reading the file once, for comparison", s, 1, once);
+    print_row("config and weights, widened to f32", s, 1, &way[0]);
+    print_row("kernels, from the cache", s, 1, &way[1]);
+    print_row("one token", s, 1, &way[2]);
+    print_row("open to first token", s, 3, way);
+    printf("\nPeak memory %.0f MB; the weights as f32 are %.0f MB: %.3fx (bar 1.15x, met: %s).\n", most / 1e6,
+           f32 / 1e6, most / f32, most <= 1.15 * f32 ? "yes" : "NO");
+}
+
+/* ---- the model, and the samples ---- */
+
+static void run_program(Env *e, char *const *argv, Buf *said)
+{
+    int status;
+    Err err;
+    buf_init(said, &e->model);
+    if (!os_run(argv, NULL, 300000, 1 << 16, said, &status, &err)) {
+        fail_err(e, &err);
+    }
+    if (status != 0) {
+        fail(e, E_IO, "%s failed: %s", argv[0], said->at);
+    }
+}
+
+static void synthesize(Env *e, const char *build, const char *dir)
+{
+    struct stat st;
+    Buf said;
+    char *argv[] = {arena_printf(&e->model, "%s/nanocompile", build), "synth", CONFIG, (char *)dir, NULL};
+    if (!os.stat(arena_printf(&e->model, "%s/model.safetensors", dir), &st)) {
+        printf("The synthetic model is there from an earlier run (%s).\n\n", dir);
+        return;
+    }
+    uint64_t start_ns = os_now_ns();
+    run_program(e, argv, &said);
+    double seconds = (double)(os_now_ns() - start_ns) / 1e9;
+    printf("Writing the synthetic model took %.1f s (bar 20 s, met: %s).\n\n", seconds,
+           seconds < 20 ? "yes" : "NO");
+}
+
+static void bench_body(Env *e, void *arg)
+{
+    const char *build = getenv("NC_BUILD");
+    build = build ? build : "build/release";
+    const char *dir = arena_printf(&e->model, "%s/synth-0.5b", build);
+    char *argv[] = {arg, "--sample", (char *)dir, NULL};
+    Sample s[N_SAMPLES];
+    Buf said;
+    setenv("NANOCOMPILE_CACHE", arena_printf(&e->model, "%s/bench-cache", build), 1);
+    synthesize(e, build, dir);
+    run_program(e, argv, &said); /* compiles the kernels */
+    for (int i = 0; i < N_SAMPLES; i++) {
+        run_program(e, argv, &said);
+        unsigned long long *at = s[i].at;
+        if (sscanf(said.at, "%llu %llu %llu %llu %llu %llu", &at[0], &at[1], &at[2], &at[3], &at[4], &at[5]) !=
+            N_FIGURES) {
+            fail(e, E_IO, "A sample said something else: %s", said.at);
+        }
+    }
+    print_table(s);
+}
+
+int main(int argc, char **argv)
+{
+    Env e;
+    bool child = argc == 3 && !strcmp(argv[1], "--sample");
+    program_name = "bench/start";
+    env_init(&e);
+    if (!(child ? env_try(&e, sample_body, argv[2]) : env_try(&e, bench_body, argv[0]))) {
+        die("%s", e.err.text);
+    }
+    env_release(&e);
+    return 0;
+}
