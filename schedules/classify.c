@@ -133,12 +133,11 @@ static bool names_fit(const Kernel *k)
     return fit;
 }
 
-bool contraction_look(Env *e, const Kernel *k, Contraction *c)
+bool contraction_look(const Kernel *k, Contraction *c)
 {
     const Nest *n = &k->nest;
     const Phase *p = n->phase.at;
     Product first, other;
-    (void)e;
     *c = (Contraction){.k = k, .all_panels = true, .exp = kernel_has_op(k, S_EXP)};
     if (n->outer.n || n->phase.n != 1 || p->acc.n == 0 || !names_fit(k) ||
         !sum_of_products(k, p, &p->acc.at[0], &first) || !give_parts(c, p, &first)) {
@@ -194,13 +193,16 @@ bool rows_look(const Kernel *k, Rows *r)
     return r->reduce.n > 0;
 }
 
+static void find_data(const Expr *x, void *ctx)
+{
+    bool *data = ctx;
+    *data = *data || x->kind == X_VAR || x->kind == X_LOAD;
+}
+
 static void find_indirect(const Expr *x, void *ctx)
 {
-    bool *indirect = ctx;
-    *indirect = *indirect || (x->kind == X_LOAD && (x->a->kind == X_VAR || x->a->kind == X_LOAD));
-    for (const Expr *i = x->kind == X_LOAD ? x->a : NULL; i && i->kind == X_OP; i = i->a) {
-        const Expr *leaf = i->a->kind == X_OP && i->b ? i->b : i->a;
-        *indirect = *indirect || leaf->kind == X_VAR || leaf->kind == X_LOAD;
+    if (x->kind == X_LOAD) {
+        expr_visit(x->a, find_data, ctx);
     }
 }
 
@@ -240,7 +242,7 @@ bool points_look(const Kernel *k, Points *p)
     return true;
 }
 
-KernelClass kernel_class(Env *e, const Kernel *k)
+KernelClass kernel_class(const Kernel *k)
 {
     Contraction c;
     Rows r;
@@ -248,7 +250,7 @@ KernelClass kernel_class(Env *e, const Kernel *k)
     if (looks_up(k)) {
         return points_look(k, &p) ? CLASS_GATHER : CLASS_OTHER;
     }
-    if (contraction_look(e, k, &c)) {
+    if (contraction_look(k, &c)) {
         return CLASS_CONTRACTION;
     }
     if (rows_look(k, &r)) {

@@ -23,7 +23,7 @@ typedef enum KernelClass {
 } KernelClass;
 
 const char *class_name(KernelClass c);
-KernelClass kernel_class(Env *e, const Kernel *k);
+KernelClass kernel_class(const Kernel *k);
 
 /* ---- default.c: a legal schedule that needs no tuning ------------------------------------------------ */
 

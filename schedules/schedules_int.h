@@ -49,7 +49,7 @@ typedef struct Contraction {
     bool exp;
 } Contraction;
 
-bool contraction_look(Env *e, const Kernel *k, Contraction *c); /* false: it is none */
+bool contraction_look(const Kernel *k, Contraction *c); /* false: it is none */
 
 typedef struct Rows {
     const Kernel *k;
@@ -88,6 +88,7 @@ typedef struct Tile {
     bool fma, approx;
 } Tile;
 
+int contraction_batch(const Contraction *c); /* the batch axis that threads share; -1: none */
 void contraction_schedule(const Contraction *c, const Tile *t, Schedule *out);
 
 /* ---- row.c ---- */

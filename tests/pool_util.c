@@ -27,12 +27,14 @@ void note(void *parts, int part, int n_parts)
 void assert_each_ran(const Parts *parts, int n, int times)
 {
     for (int i = 0; i < MAX_PARTS; i++) {
-        cr_assert_eq(parts->runs[i], i < n ? times : 0, "part %d of %d ran %d times", i, n, parts->runs[i]);
+        cr_assert_eq(parts->runs[i], i < n ? times : 0, "part %d of %d ran %d times", i, n,
+                     parts->runs[i]);
         cr_assert_eq(parts->n_parts[i], i < n ? n : 0);
     }
 }
 
-typedef struct Chain { /* each region reads what the region before left in other parts' places */
+typedef struct
+    Chain { /* each region reads what the region before left in other parts' places */
     int64_t from[MAX_PARTS], to[MAX_PARTS];
 } Chain;
 
@@ -74,7 +76,7 @@ static void thread_stat(pid_t thread, int field, char out[32])
     }
 }
 
-/* Waits until each worker sleeps. A spinning one would, at times, be seen running or ready: "R". */
+/* Waits until each worker sleeps. */
 void await_sleep(const Parts *parts, int n)
 {
     for (int i = 1; i < n; i++) {

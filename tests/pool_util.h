@@ -1,5 +1,5 @@
-/* pool_util.h - what the tests of the thread pool share: parts that note who ran them and where, regions
- * that depend on each other, and a look at threads from outside. */
+/* pool_util.h - what the tests of the thread pool share: parts that note who ran them and
+ * where, regions that depend on each other, and a look at threads from outside. */
 #ifndef NC_TESTS_POOL_UTIL_H
 #define NC_TESTS_POOL_UTIL_H
 
@@ -24,7 +24,7 @@ typedef struct Parts { /* what each part saw; plain arrays: the pool alone order
 Pool *pool_of(int n_threads); /* asserts that there is one */
 void note(void *parts, int part, int n_parts);
 void assert_each_ran(const Parts *parts, int n, int times);
-/* Regions whose parts each read what another part left in the region before; asserts every value. */
+/* Regions whose parts each read what another left in the region before; asserts every value. */
 void run_chain(Pool *p, int n_regions);
 
 void await_sleep(const Parts *parts, int n); /* until each worker that ran a part sleeps */

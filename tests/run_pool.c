@@ -1,5 +1,5 @@
-/* run_pool.c - the thread pool: every part once, what they write is seen, no wake is lost; kernels' parts,
- * alone and in a program. To be run under the thread sanitizer too (make with TSAN=1). */
+/* run_pool.c - the thread pool: every part once, what they write is seen, no wake is lost;
+ * kernels' parts, alone and in a program. Worth running under the thread sanitizer (TSAN=1). */
 #include "tests/compile_util.h"
 #include "tests/fault.h"
 #include "tests/pool_util.h"
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(run_pool, .timeout = 20);
+TestSuite(run_pool, .timeout = 60);
 
 /* ---- parts ---- */
 
@@ -69,7 +69,7 @@ Test(run_pool, regions_of_workers_that_never_spin_lose_no_wake)
     pool_free(p);
 }
 
-/* Workers that give up after a few looks fall asleep while the caller opens a region, or at its end. */
+/* Workers that give up after a few looks fall asleep while the caller opens a region. */
 Test(run_pool, regions_at_the_moment_of_falling_asleep_lose_no_wake)
 {
     Rng r;
@@ -86,7 +86,8 @@ Test(run_pool, regions_at_the_moment_of_falling_asleep_lose_no_wake)
 
 Test(run_pool, more_threads_than_cpus_finish)
 {
-    Pool *p = pool_of(n_cpus_allowed() * 4 + 3 < MAX_PARTS ? n_cpus_allowed() * 4 + 3 : MAX_PARTS);
+    Pool *p =
+        pool_of(n_cpus_allowed() * 4 + 3 < MAX_PARTS ? n_cpus_allowed() * 4 + 3 : MAX_PARTS);
     run_chain(p, 2000);
     pool_free(p);
 }
@@ -130,10 +131,10 @@ Test(run_pool, any_failing_system_call_is_reported_or_done_without)
 {
     static const char *const calls[] = {"mmap", "madvise", "munmap", "clock_gettime"};
     for (size_t i = 0; i < countof(calls); i++) {
-        cr_assert_gt(fault_loop(calls[i], make_and_use, NULL), 0, "%s is never called", calls[i]);
+        cr_assert_gt(fault_loop(calls[i], make_and_use, NULL), 0, "%s is never called",
+                     calls[i]);
     }
 }
-
 
 /* ---- kernels ---- */
 
@@ -149,7 +150,7 @@ Test(run_pool, a_kernel_gives_the_largest_code_that_is_not_0)
     static const struct Case {
         int32_t code[3], result;
     } cases[] = {
-        {{0, 0, 0}, 0},   {{1, 0, 0}, 1},   {{0, 0, 2}, 2},     {{1, 3, 2}, 3},
+        {{0, 0, 0}, 0},   {{1, 0, 0}, 1},   {{0, 0, 2}, 2},    {{1, 3, 2}, 3},
         {{-1, 0, 0}, -1}, {{0, 0, -5}, -5}, {{-7, -2, 0}, -2}, {{-7, 4, INT32_MIN}, 4},
     };
     const int64_t syms[] = {0, 1, 2};
@@ -175,7 +176,8 @@ static int32_t sign(void *const *params, const int64_t *syms, int part, int n_pa
     return 0;
 }
 
-static int32_t fail_in_the_last_part(void *const *params, const int64_t *syms, int part, int n_parts)
+static int32_t fail_in_the_last_part(void *const *params, const int64_t *syms, int part,
+                                     int n_parts)
 {
     (void)params, (void)syms;
     return part == n_parts - 1 ? 30 + part : 0;

@@ -35,9 +35,9 @@ static void run_cases(Env *e, void *arg)
     }
     Machine m;
     machine_read(e, "", &m);
-    for (int t = 0; t < n_targets; t++) { /* every width that this machine can run */
-        if (targets[t].feature == N_FEATURES || m.feature[targets[t].feature]) {
-            bench_compile(&bench, &targets[t]);
+    for (int t = -1; t < n_targets; t++) { /* all that this machine has, then every width it can run */
+        if (t < 0 || targets[t].feature == N_FEATURES || m.feature[targets[t].feature]) {
+            bench_compile(&bench, t < 0 ? NULL : &targets[t]);
             for (int i = 0; i < c->n_sizes; i++) {
                 bench_check_all(&bench, c->sizes[i]);
             }
@@ -227,6 +227,45 @@ Test(schedule, gathered_rows)
     must_work(&env, run_cases, &cases);
 }
 
+/* ---- int8 ---- */
+
+static const Kernel *int8_matmul(Env *e)
+{
+    return kernel_from(e, "kernel matmul\ny: i32[s0*29]\na: i8[s0*24]\nb: const i8[696]\naxis m space s0\naxis n space 29\n"
+                          "axis k reduce 24\nphase m n k\n"
+                          "    acc0: i32 = 0i32 -> acc0 + i32(a[m*24 + k]) * i32(b[n*24 + k])\n    y[m*29 + n] = acc0\n");
+}
+
+static const Kernel *int8_scaled(Env *e)
+{
+    return kernel_from(e, "kernel matmul+epilogue\ny: f32[s0*29]\na: i8[s0*24]\nb: const i8[696]\nx0: const f32[29]\n"
+                          "axis m space s0\naxis n space 29\naxis k reduce 24\nphase m n k\n"
+                          "    acc0: i32 = 0i32 -> acc0 + i32(a[m*24 + k]) * i32(b[n*24 + k])\n"
+                          "    y[m*29 + n] = f32(acc0) * x0[n]\n");
+}
+
+static const char *const int8_schedules[] = {
+    "split n 16 pad; split m 6 switch; split k 4; order n.o m.o k.o m.i n.i k.i; dot k.i; vec n.i; unroll m.i; "
+    "pack b n.o,k.o,n.i,k.i; par n.o",
+    "split n 8 pad; split k 4; order n.o m k.o n.i k.i; dot k.i; vec n.i; pack b n.o,k.o,n.i,k.i",
+    "split k 4; dot k.i", "split k 4; split k.o 2; order m n k.o.o k.o.i k.i; dot k.i; par m",
+};
+
+Test(schedule, int8_panels_with_dot)
+{
+    CHECK(int8_matmul, int8_schedules, some_rows);
+}
+
+/* The scale has to lie in panels too, so that padded lanes read inside it. */
+Test(schedule, int8_panels_with_a_scale)
+{
+    static const char *const schedules[] = {
+        "split n 16 pad; split m 3 switch; split k 4; order n.o m.o k.o m.i n.i k.i; dot k.i; vec n.i; unroll m.i; "
+        "pack b n.o,k.o,n.i,k.i; par n.o",
+    };
+    CHECK(int8_scaled, schedules, some_rows);
+}
+
 /* ---- what is refused, and why ---- */
 
 static void refusals(Env *e, void *arg)
@@ -266,6 +305,8 @@ static void refusals(Env *e, void *arg)
     refuses(e, k, "approx exp", "approx exp: the kernel computes no exp.");
     refuses(e, k, "approx sin", "approx sin: only exp has an approximation, not 'sin'.");
     refuses(e, k, "fma; fma", "fma: no accumulator adds a product.");
+    refuses(e, k, "dot k", "dot k: axis k is not a reduce axis of extent 4.");
+    refuses(e, k, "split k 4 peel; dot k.i", "dot k.i: acc0 is no i32 sum of products of i8.");
     refuses(e, k, "cut k 4", "cut k 4: k is a reduce axis, and its sum is one.");
     refuses(e, k, "cut n 46", "cut n 46: n does not surely have as many elements.");
     refuses(e, k, "cut m 4", "cut m 4: m does not surely have as many elements.");

@@ -108,6 +108,9 @@ static void fill(const Kernel *k, Buffers *b, Arena *m, const int64_t *syms, boo
         b->params[i] = arena_alloc_n(m, (size_t)b->elems[i] + 1, 8);
         for (int64_t e = 0; e < b->elems[i]; e++) {
             Value v = {.i = (int64_t)rng_below(&r, o->dtype == DT_BOOL ? 2 : 3)};
+            if (o->dtype == DT_I8) {
+                v.i = (int64_t)rng_below(&r, 256) - 128;
+            }
             if (o->dtype == DT_F32) {
                 v.f = integers ? (float)((int)rng_below(&r, 15) - 7) : (float)rng_normal(&r);
             }
@@ -154,9 +157,9 @@ static void same_output(const Kernel *k, const void *a, const void *b, int64_t n
     Dtype t = k->operand.at[0].dtype;
     for (int64_t i = 0; i < n; i++) {
         cr_assert(value_same(value_load(a, t, i), value_load(b, t, i), t),
-                  "%s: element %lld of %lld is %g, not %g\nsyms %lld %lld\n%s", what, (long long)i, (long long)n,
+                  "%s: element %lld of %lld is %g, not %g\nsyms %lld %lld\n%s\n%s", what, (long long)i, (long long)n,
                   (double)value_load(b, t, i).f, (double)value_load(a, t, i).f, (long long)syms[0],
-                  k->n_syms > 1 ? (long long)syms[1] : 0, k->schedule);
+                  k->n_syms > 1 ? (long long)syms[1] : 0, k->schedule ? k->schedule : "naive", k->text);
     }
 }
 
@@ -193,7 +196,7 @@ static void check_once(Bench *b, const Case *c, const int64_t *syms, int n_parts
     void *expect = copy_output(b, c->naive, &plain);
     poison(c->k, &panels);
     cr_assert_eq(nest_parts(b, c->k, &panels, syms, n_parts), want);
-    if (integers || kernel_exact(c->k)) {
+    if (want == 0 && (integers || kernel_exact(c->k))) { /* a part that fails leaves the rest of its own */
         same_output(c->k, expect, panels.params[0], plain.elems[0], "scheduled nest against naive", syms);
     }
     if (c->fn) {

@@ -30,7 +30,8 @@ typedef struct VarAt {
 
 /* Helpers of vector code: columns are id and text; % in the text is the number of lanes. prelude.c */
 typedef enum Aid { AID_TYPES, AID_LOAD, AID_STORE, AID_SPLAT, AID_FMA, AID_SELECT, AID_LANES, AID_MASK, AID_EXP, AID_MAP_EXPF,
-                   AID_MAP_SQRTF, AID_MAP_SINF, AID_MAP_COSF, AID_SUM, AID_MAX, AID_SCALAR_EXP, N_AIDS } Aid;
+                   AID_MAP_SQRTF, AID_MAP_SINF, AID_MAP_COSF, AID_SUM, AID_MAX, AID_SCALAR_EXP, AID_SPLAT_I32,
+                   AID_STORE_I32, AID_DOT, AID_BYTES, AID_FLOATS, N_AIDS } Aid;
 
 #define MAX_WIDTH_LOG 5
 typedef struct Writer {
@@ -42,6 +43,7 @@ typedef struct Writer {
     int depth;
     bool plain;      /* no schedule: expressions are printed as they are */
     int vec;         /* axis in MODE_LANES, or -1 */
+    bool dot;        /* inside an axis of four int8 products, in lanes */
     int apart_axis;  /* lanes of this axis are written one by one; -1: of none */
     AxisAt apart;    /* where that vector stands */
     AxisAt *axis;    /* by axis */
@@ -69,6 +71,7 @@ extern const CastHelper cast_helpers[N_DTYPES];
 /* ---- vector.c: expressions in lanes ---- */
 bool lanes_vary(Writer *w, const Expr *x);
 const char *vector_text(Writer *w, const Expr *x);
+const char *dot_text(Writer *w, const Accum *acc);  /* its update by four products a lane */
 int width_for(const Writer *w, int64_t lanes);      /* of one vector for so many lanes; 1: none */
 
 /* ---- prelude.c ---- */

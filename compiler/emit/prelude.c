@@ -33,6 +33,8 @@ static const Helper helpers[N_AIDS] = {
                  "    return (f32x%)__builtin_ia32_vfmaddps256(a, b, c);\n"
                  "#elif % == 4 && defined __FMA__\n"
                  "    return (f32x%)__builtin_ia32_vfmaddps(a, b, c);\n"
+                 "#elif % == 4 && defined __aarch64__ && !defined __clang__\n"
+                 "    return (f32x%)__builtin_aarch64_fmav4sf(a, b, c);\n"
                  "#else\n"
                  "    return (f32x%){${__builtin_fmaf(a[#], b[#], c[#])}};\n"
                  "#endif\n}\n",
@@ -89,6 +91,42 @@ static const Helper helpers[N_AIDS] = {
                  "            x[i] = x[i] < x[i + n] || x[i + n] != x[i + n] ? x[i + n] : x[i];\n        }\n    }\n"
                  "    return x[0];\n}\n",
                  AID_STORE},
+    [AID_SPLAT_I32] = {"splat_i32_", "static inline i32x% splat_i32_%(int32_t x)\n{\n    return (i32x%){${x}};\n}\n",
+                       AID_TYPES},
+    [AID_STORE_I32] = {"store_i32_",
+                       "static inline void store_i32_%(int32_t *p, i32x% v)\n{\n"
+                       "    __builtin_memcpy(p, &v, sizeof v);\n}\n",
+                       AID_TYPES},
+    [AID_BYTES] = {"bytes",
+                   "/* The same four bytes in every lane, and four for each. */\n"
+                   "static inline i32x% same_bytes%(const int8_t *p)\n{\n"
+                   "    int32_t x;\n    __builtin_memcpy(&x, p, sizeof x);\n    return splat_i32_%(x);\n}\n"
+                   "static inline i32x% bytes%(const int8_t *p)\n{\n"
+                   "    i32x% v;\n    __builtin_memcpy(&v, p, sizeof v);\n    return v;\n}\n",
+                   AID_SPLAT_I32},
+    [AID_DOT] = {"dot",
+                 "/* acc + the sum of four int8 products a lane. The instruction takes one side unsigned: 128 more,\n"
+                 " * which is taken off again. */\n"
+                 "static inline i32x% dot%(i32x% acc, i32x% a, i32x% b)\n{\n"
+                 "#if (% == 16 && defined __AVX512VNNI__) || (% == 8 && (defined __AVXVNNI__ || (defined __AVX512VNNI__ && defined "
+                 "__AVX512VL__)))\n"
+                 "    const i32x% top = splat_i32_%((int32_t)0x80808080);\n"
+                 "#if defined __clang__ && % == 16\n"
+                 "    return __builtin_ia32_vpdpbusd512(acc, a ^ top, b) - __builtin_ia32_vpdpbusd512(splat_i32_%(0), top, b);\n"
+                 "#elif defined __clang__\n"
+                 "    return __builtin_ia32_vpdpbusd256(acc, a ^ top, b) - __builtin_ia32_vpdpbusd256(splat_i32_%(0), top, b);\n"
+                 "#else\n"
+                 "    return (i32x%)__builtin_ia32_vpdpbusd_v%si(acc, a ^ top, b) -\n"
+                 "           (i32x%)__builtin_ia32_vpdpbusd_v%si(splat_i32_%(0), top, b);\n"
+                 "#endif\n"
+                 "#else\n"
+                 "    for (int byte = 0; byte < 4; byte++) {\n"
+                 "        acc += (a << (24 - 8 * byte) >> 24) * (b << (24 - 8 * byte) >> 24);\n    }\n"
+                 "    return acc;\n"
+                 "#endif\n}\n",
+                 AID_SPLAT_I32},
+    [AID_FLOATS] = {"floats", "static inline f32x% floats%(i32x% v)\n{\n    return __builtin_convertvector(v, f32x%);\n}\n",
+                    AID_TYPES},
     [AID_SCALAR_EXP] = {"nc_expf",
                         "static inline float nc_expf(float x)\n{\n"
                         "    if (!(x <= 88.72283f)) {\n        return x != x ? x : INFINITY;\n    }\n"

@@ -107,6 +107,13 @@ static void write_for(Writer *w, const Tree *t)
     int width = n > 1 && a->vec && w->k->in_lanes && !t->joined ? width_for(w, n) : 1;
     if (width > 1) {
         write_vectors(w, t, n, width);
+    } else if (a->dot && w->vec >= 0) { /* the four products are one operation */
+        AxisAt before = w->axis[t->axis];
+        w->axis[t->axis] = (AxisAt){MODE_CONST, 0, 1};
+        w->dot = true;
+        write_children(w, t);
+        w->dot = false;
+        w->axis[t->axis] = before;
     } else if (n == 1) { /* no loop: its index is 0, or written as a constant */
         AxisAt before = w->axis[t->axis];
         w->axis[t->axis] = (AxisAt){MODE_CONST, 0, 1};
@@ -157,10 +164,11 @@ static void spill_var(const Expr *x, void *ctx)
     }
     int width = w->axis[w->vec].width;
     const char *name = plain_name(w, x->id);
-    line(w, "");
-    buf_printf(w->out, "float %s_lane[%d];\n", name, width);
-    line(w, "");
-    buf_printf(w->out, "%s(%s_lane, %s);\n", aid(w, AID_STORE, width), name, var_name(w, x->id));
+    bool ints = x->dtype == DT_I32;
+    line(w, ints ? "int32_t" : "float");
+    buf_printf(w->out, " %s_lane[%d];\n", name, width);
+    line(w, aid(w, ints ? AID_STORE_I32 : AID_STORE, width));
+    buf_printf(w->out, "(%s_lane, %s);\n", name, var_name(w, x->id));
     w->var[x->id].in_memory = true;
 }
 
@@ -294,7 +302,9 @@ static const char *var_type(Writer *w, int var)
     if (w->vec < 0) {
         return dtype_ctype(t);
     }
-    return aid(w, AID_TYPES, w->axis[w->vec].width);
+    int width = w->axis[w->vec].width;
+    const char *floats = aid(w, AID_TYPES, width);
+    return t == DT_I32 ? arena_printf(w->m, "i32x%d", width) : floats;
 }
 
 static bool in_array(const Writer *w, const VarShape *v)
@@ -365,7 +375,11 @@ static void write_update(Writer *w, const Tree *t)
         const char *name = var_name(w, acc->var);
         line(w, name);
         buf_str(w->out, " = ");
-        write_value(w, acc->update, w->vec >= 0);
+        if (w->dot) {
+            buf_str(w->out, dot_text(w, acc));
+        } else {
+            write_value(w, acc->update, w->vec >= 0);
+        }
         buf_str(w->out, ";\n");
     }
 }
@@ -470,7 +484,8 @@ static void write_store(Writer *w, const Stmt *s)
 {
     const char *name = w->k->operand.at[0].name;
     if (w->vec >= 0) {
-        line(w, aid(w, AID_STORE, w->axis[w->vec].width));
+        bool ints = w->k->operand.at[0].dtype == DT_I32;
+        line(w, aid(w, ints ? AID_STORE_I32 : AID_STORE, w->axis[w->vec].width));
         buf_printf(w->out, "(&%s[", name);
         put(w, s->index, "], ");
         write_value(w, s->value, true);

@@ -55,7 +55,19 @@ static const char *call1(Writer *w, Aid id, const char *a)
 
 static const char *spread(Writer *w, const Expr *x)
 {
-    return call1(w, x->dtype == DT_BOOL ? AID_MASK : AID_SPLAT, scalar_text(w, x));
+    Aid id = x->dtype == DT_BOOL ? AID_MASK : x->dtype == DT_I32 ? AID_SPLAT_I32 : AID_SPLAT;
+    return call1(w, id, scalar_text(w, x));
+}
+
+const char *dot_text(Writer *w, const Accum *acc)
+{
+    const Expr *x, *y;
+    check(dot_factors(acc, &x, &y));
+    int n = lanes(w);
+    aid(w, AID_BYTES, n);
+    return arena_printf(w->m, "%s(%s, same_bytes%d(&%s[%s]), bytes%d(&%s[%s]))", aid(w, AID_DOT, n), var_name(w, acc->var), n,
+                        w->k->operand.at[x->a->id].name, scalar_text(w, x->a->a), n, w->k->operand.at[y->a->id].name,
+                        scalar_text(w, y->a->a));
 }
 
 /* lane0 + l <= bound in lane l: l is compared with bound - lane0. */
@@ -122,6 +134,7 @@ const char *vector_text(Writer *w, const Expr *x)
                             scalar_text(w, x->a));
     case X_OP: return vector_op(w, x);
     case X_SELECT: return vector_select(w, x);
+    case X_CAST: return call1(w, AID_FLOATS, vector_text(w, x->a));
     case X_FMA:
         return arena_printf(w->m, "%s(%s, %s, %s)", aid(w, AID_FMA, lanes(w)), vector_text(w, x->a),
                             vector_text(w, x->b), vector_text(w, x->c));

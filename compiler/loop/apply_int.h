@@ -26,11 +26,13 @@ Axis *axis_of_nest(Apply *a, int axis);
 Phase *phase_of(Apply *a, int axis);
 void map_exprs(Apply *a, const Expr *(*map)(Apply *a, const Expr *x)); /* every expression, bottom up */
 
-void check_all_lanes(Apply *a); /* apply_math.c: refuses what axes in lanes cannot do */
+/* apply_lanes.c: refuses what axes in lanes cannot do; asked when all steps are done. */
+void check_all_lanes(Apply *a);
+
 
 typedef void StepFn(Apply *a);
 StepFn step_split, step_order, step_unroll, step_par;              /* apply_loops.c */
-StepFn step_acc, step_vec, step_fma, step_approx;                  /* apply_math.c */
+StepFn step_acc, step_vec, step_fma, step_dot, step_approx;        /* apply_math.c */
 StepFn step_pack, step_prefetch, step_keep;                        /* apply_data.c */
 StepFn step_cut;                                                   /* apply_cut.c */
 

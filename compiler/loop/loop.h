@@ -63,7 +63,7 @@ typedef struct Axis {
     int outer, inner;   /* the halves, where it is split; 0 (never a half): it is not */
     int64_t factor;     /* extent of the inner half */
     Tail tail;
-    bool vec, unroll, par;
+    bool vec, unroll, par, dot;
     bool priv;          /* accumulators are private to each of its points, and combined afterwards */
 } Axis;
 

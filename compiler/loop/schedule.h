@@ -45,6 +45,7 @@ bool kernel_exact(const Kernel *k); /* gives the naive bits: no sum reassociated
 /* What an accumulator's update says. */
 bool acc_is_sum(const Accum *acc, const Expr **addend); /* acc + addend; addend NULL: by fma */
 bool acc_is_max(const Accum *acc, const Expr **value);  /* the pattern that lowering writes */
+bool dot_factors(const Accum *acc, const Expr **x, const Expr **w); /* acc + i32(x) * i32(w), loads of i8 */
 
 /* ---- poly.c: integer expressions as sums of products, simplified by what is known of the axes -------- */
 /* x with split axes written as their halves, terms collected, and / and % resolved where extents allow. */

@@ -11,6 +11,7 @@
     X(ACC,      "acc",      "a",          false, "private accumulators over the constant reduce axis a, combined afterwards in a fixed tree: reassociates sums") \
     X(VEC,      "vec",      "a",          true,  "the constant axis a into lanes: every access has unit stride or none along it") \
     X(UNROLL,   "unroll",   "a",          true,  "the constant axis a is written out; accumulators become named scalars") \
+    X(DOT,      "dot",      "a",          true,  "the constant-4 reduce axis a of int8 products into one lane operation: exact; a is the innermost loop") \
     X(FMA,      "fma",      "",           false, "a multiply feeding an accumulator's add becomes one fused operation") \
     X(APPROX,   "approx",   "exp",        false, "libm's exp becomes the library's polynomial, scalar and vector alike") \
     X(PACK,     "pack",     "x layout",   true,  "the constant operand x in panels, laid out once at load; layout: axes, outermost first, as n.o,k,n.i") \

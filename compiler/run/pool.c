@@ -1,11 +1,11 @@
 /* pool.c - threads that run the parts of one function side by side, over and over.
  *
- * A decoded token is some hundred regions of a few microseconds, so opening and closing one costs
- * two cache lines and no lock, no allocation and, while the workers spin, no system call. There
- * are two words: `region` counts regions and is what workers wait for; `left` counts the workers
- * still busy and is what the caller waits for. Who has spun in vain sets ASLEEP in the word and
- * sleeps on it; who changes the word sees the bit and wakes. A worker cannot fall behind: the next
- * region opens only when all have finished this one.
+ * A decoded token is some hundred regions of a few microseconds, so opening and closing one
+ * costs two cache lines, no lock, no allocation and, while the workers spin, no system call.
+ * There are two words: `region` counts regions and is what workers wait for; `left` counts the
+ * workers still busy and is what the caller waits for. Who has spun in vain sets ASLEEP in the
+ * word and sleeps on it; who changes the word sees the bit and wakes. A worker cannot fall
+ * behind: the next region opens only when all have finished this one.
  *
  * Needs: libc, pthreads, Linux. Stands alone but for Err, bug() and the os table, so that a
  * compiled model's library can carry it. A pool does not survive fork. */
@@ -26,8 +26,8 @@
 #define ASLEEP (1u << 31)
 
 enum {
-    LINE_BYTES = 128, /* two cache lines: x86 fetches them in pairs */
-    SPIN_NS = 100000, /* some times what a wake costs, and longer than the gaps within a token */
+    LINE_BYTES = 128,  /* two cache lines: x86 fetches them in pairs */
+    SPIN_NS = 100000,  /* some times a wake's cost, and longer than the gaps within a token */
     PACE_PAUSES = 200, /* pauses timed at once: 3 ns each on one x86, 70 on another */
     PACE_TRIES = 4,
     MAX_CPUS = 1 << 16,
@@ -44,24 +44,23 @@ typedef struct Worker {
     int cpu;  /* where it is pinned; -1: nowhere */
 } Worker;
 
+/* A line for what the caller writes and workers read, one for what workers write, one for what
+ * is the caller's own. */
 struct Pool {
-    /* Written by the caller, read by the workers */
-    _Alignas(LINE_BYTES) _Atomic uint32_t region; /* regions opened, modulo 2^31; ASLEEP: a worker sleeps */
-    PoolPart *part; /* NULL: workers leave */
+    _Alignas(LINE_BYTES) _Atomic uint32_t region; /* opened, modulo 2^31; ASLEEP: a worker is */
+    PoolPart *part;                               /* NULL: workers leave */
     void *ctx;
     int n_threads;
     atomic_int n_spins;
-    /* Written by the workers, read by the caller */
-    _Alignas(LINE_BYTES) _Atomic uint32_t left; /* workers still busy; ASLEEP: the caller sleeps */
-    /* The caller's own */
-    _Alignas(LINE_BYTES) atomic_int state; /* State */
-    int n_workers; /* started */
-    int cpu;       /* where the caller was last seen; no worker is pinned there */
+    _Alignas(LINE_BYTES) _Atomic uint32_t left; /* workers busy; ASLEEP: the caller is */
+    _Alignas(LINE_BYTES) atomic_int state;      /* State */
+    int n_workers;                              /* started */
+    int cpu; /* where the caller was last seen; no worker is pinned there */
     size_t bytes;
     Worker worker[];
 };
 
-/* ---- waiting ------------------------------------------------------------------------------------ */
+/* ---- waiting ---- */
 
 static void relax(void)
 {
@@ -100,10 +99,10 @@ static int spins_in(int64_t ns)
     return (int)((uint64_t)ns * PACE_PAUSES / (best_ns + 1));
 }
 
-/* ---- a worker -------------------------------------------------------------------------------------- */
+/* ---- a worker ---- */
 
-/* Returns when a region after `seen` is open. The bit is set only while the word still says `seen`:
- * a later region must not find it and wake nobody. */
+/* Returns when a region after `seen` is open. The bit is set only while the word still says
+ * `seen`: a later region must not find it and wake nobody. */
 static void await_region(Pool *p, uint32_t seen)
 {
     int n_spins = atomic_load_explicit(&p->n_spins, memory_order_relaxed);
@@ -136,7 +135,7 @@ static void *work(void *arg)
     }
 }
 
-/* ---- the caller --------------------------------------------------------------------------------------- */
+/* ---- the caller ---- */
 
 static void open_region(Pool *p, PoolPart *part, void *ctx)
 {
@@ -175,8 +174,8 @@ static void pin(Worker *w, int cpu)
     }
 }
 
-/* The caller is not pinned: what it starts would inherit that. But the scheduler may leave it for
- * long on a CPU that it shares with a pinned worker. So that worker goes where the caller was. */
+/* The caller is not pinned: what it starts would inherit that. But the scheduler may leave it
+ * for long on a CPU that it shares with a pinned worker. So that worker goes where it was. */
 static void step_aside(Pool *p)
 {
     int cpu = sched_getcpu();
@@ -215,9 +214,9 @@ void pool_set_spin(Pool *p, int n_pauses)
     atomic_store_explicit(&p->n_spins, n_pauses, memory_order_relaxed);
 }
 
-/* ---- lifetime ---------------------------------------------------------------------------------------- */
+/* ---- lifetime ---- */
 
-/* Everything is blocked in workers, so that Ctrl-C reaches the threads that wait for it - except
+/* Everything is blocked in workers, so that Ctrl-C reaches the threads that wait for it; except
  * what a thread does to itself, where a handler of the process must still see it. */
 static void block_signals(sigset_t *before)
 {
@@ -247,8 +246,8 @@ static bool start_workers(Pool *p, Err *err)
 }
 
 /* Decides how to wait and where to run. One thread for each CPU of the mask: each gets its own.
- * With CPUs to spare the scheduler places better than we can: it knows which CPUs are halves of one
- * core and which are busy with other people's work. With too few, spinning keeps another from it. */
+ * With CPUs to spare the scheduler places better than we can: it knows which CPUs are halves of
+ * one core and which have other work. With too few, who spins keeps another from its part. */
 static void settle(Pool *p)
 {
     CpuMask mask;
@@ -274,7 +273,8 @@ Pool *pool_new(int n_threads, Err *err)
         err_set(err, E_NOMEM, "Out of memory for a pool of %d threads.", n_threads);
         return NULL;
     }
-    os.madvise(p, bytes, MADV_WIPEONFORK); /* refused: a forked child that uses it hangs instead */
+    /* Where this is refused, a forked child that runs the pool is not told, but hangs. */
+    os.madvise(p, bytes, MADV_WIPEONFORK);
     p->n_threads = n_threads;
     p->bytes = bytes;
     atomic_init(&p->state, IDLE);
@@ -299,7 +299,7 @@ void pool_free(Pool *p)
     os.munmap(p, p->bytes);
 }
 
-/* ---- kernels -------------------------------------------------------------------------------------------- */
+/* ---- kernels ---- */
 
 typedef struct KernelRun {
     KernelFn fn;

@@ -29,13 +29,12 @@ typedef struct Tile {
     float *c;           /* rows c_row apart */
     int64_t c_row;
     int n_columns;     /* of c: what pads the last panel is not stored */
-    /* Fetched into the cache meanwhile: step bytes further for every k */
-    const char *next_panel, *next_a;
-    int64_t next_panel_step, next_a_step;
+    const float *ahead; /* fetched meanwhile: a panel's row, and ahead_step further for every k */
+    int64_t ahead_step;
 } Tile;
 typedef void TileFn(const Tile *t);
 
-enum { MAX_TILE_ROWS = 14 };
+enum { MAX_TILE_ROWS = 14, LINE_BYTES = 64 };
 
 typedef struct Hand {
     int width; /* columns of a panel */

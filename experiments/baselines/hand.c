@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+enum { AHEAD = 8192 / sizeof(float) }; /* tried from 2 to 32 KiB, with weights in memory */
+
 static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -44,28 +46,35 @@ void panels_pack(int width, int64_t n, int64_t k, const float *weights, float *p
 
 /* ---- loops ---------------------------------------------------------------------------------------- */
 
+/* What to fetch while tile i of n works. Where one tile does all rows, its own panels further on;
+ * otherwise its slice of the panel that comes next. */
+static void look_ahead(Tile *t, int width, int n_panels, int64_t i, int64_t n)
+{
+    if (n == 1) {
+        t->ahead = t->panel + AHEAD / n_panels;
+        t->ahead_step = width;
+    } else {
+        t->ahead = t->panel + t->panel_step + i * t->panel_step / n;
+        t->ahead_step = width / n;
+    }
+}
+
 /* All rows of c in the columns of one panel, or of two. */
 static void run_panels(const Hand *h, const Product *p, int64_t panel, int n_panels)
 {
     int64_t column = panel * h->width, step = h->width * p->k;
     int64_t n_tiles = pieces(p->m, h->rows);
-    const float *weights = (const float *)p->b + panel * step;
-    const char *next = (const char *)(weights + n_panels * step);
-    int64_t slice = n_panels * step * (int64_t)sizeof(float) / n_tiles; /* of what is next */
     Tile t = {.k = p->k,
               .a_row = p->k,
-              .panel = weights,
+              .panel = (const float *)p->b + panel * step,
               .panel_step = step,
               .c_row = p->n,
-              .n_columns = (int)min64(p->n - column, n_panels * h->width),
-              .next_panel_step = p->k > 0 ? slice / p->k : 0};
+              .n_columns = (int)min64(p->n - column, n_panels * h->width)};
     for (int64_t i = 0; i < n_tiles; i++) {
         int64_t row = p->m * i / n_tiles, end = p->m * (i + 1) / n_tiles;
         t.a = p->a + row * p->k;
         t.c = p->c + row * p->n + column;
-        t.next_panel = next + i * slice;
-        t.next_a = (const char *)(p->a + (end < p->m ? end : 0) * p->k);
-        t.next_a_step = (end - row) * (int64_t)sizeof(float);
+        look_ahead(&t, h->width, n_panels, i, n_tiles);
         (n_panels == 2 ? h->wide : h->tile)[end - row](&t);
     }
 }

@@ -40,19 +40,19 @@ ALWAYS_INLINE TARGET void tile(const Tile *t, int n_rows, int n_vectors)
             sum[i][j] = _mm256_setzero_ps();
         }
     }
-    const float *a = t->a, *panel = t->panel;
-    const char *next_panel = t->next_panel, *next_a = t->next_a;
-    int64_t a_row = t->a_row, panel_step = t->panel_step;
+    const float *a = t->a, *panel = t->panel, *ahead = t->ahead;
+    int64_t a_row = t->a_row, panel_step = t->panel_step, ahead_step = t->ahead_step;
     for (int64_t l = 0; l < t->k; l++) {
         __m256 b[4];
         UNROLL
         for (int j = 0; j < n_vectors; j++) {
-            b[j] = _mm256_loadu_ps(panel + l * WIDTH + j / 2 * panel_step + j % 2 * LANES);
+            int64_t at = j / 2 * panel_step + j % 2 * LANES;
+            b[j] = _mm256_loadu_ps(panel + l * WIDTH + at);
+            if (j % 2 == 0) { /* a panel's row is one cache line */
+                _mm_prefetch((const char *)(ahead + at), _MM_HINT_T1);
+            }
         }
-        _mm_prefetch(next_panel, _MM_HINT_T1);
-        _mm_prefetch(next_a, _MM_HINT_T1);
-        next_panel += t->next_panel_step;
-        next_a += t->next_a_step;
+        ahead += ahead_step;
         UNROLL
         for (int i = 0; i < n_rows; i++) {
             __m256 x = _mm256_broadcast_ss(a + i * a_row + l);
@@ -89,7 +89,7 @@ static TARGET void wide_2(const Tile *t)
 
 /* ---- one row -------------------------------------------------------------------------------------- */
 
-enum { AHEAD = 16 * 64 / sizeof(float) }; /* 16 cache lines, in floats */
+enum { AHEAD = 16 * LINE_BYTES / sizeof(float) };
 
 /* The panel is one stream: four steps of k at a time keep eight sums going. */
 static TARGET void tile_1(const Tile *t)

@@ -1,15 +1,16 @@
-/* pool.c - what one parallel region costs beyond its work: pool [THREADS], as many as this machine
- * gives by default. Three ways for the workers to wait: spinning when the region opens; asleep, because
- * the caller was busy elsewhere for longer than they spin; and never spinning at all. Times are of the
- * caller, from entry to return, of a part that does nothing. Half of all samples lie from p25 to p75. */
+/* pool.c - what one parallel region costs beyond its work: pool [THREADS], by default as many
+ * as this machine gives. Three ways for the workers to wait: spinning when the region opens;
+ * asleep, because the caller was busy elsewhere for longer than they spin; and never spinning
+ * at all. Times are the caller's, from entry to return, of parts that do nothing. Half of all
+ * samples lie from p25 to p75. */
 #include "run/run.h"
 
 #include <stdlib.h>
 
 enum {
     N_SAMPLES = 2000,
-    BURST = 500,      /* regions a sample, where one is shorter than the clock can tell */
-    GAP_NS = 400000,  /* long enough for workers to give up and fall asleep */
+    BURST = 500,     /* regions a sample, where one is shorter than the clock can tell */
+    GAP_NS = 400000, /* long enough for workers to give up and fall asleep */
 };
 
 static void nothing(void *ctx, int part, int n_parts)

@@ -1,0 +1,107 @@
+/* schedules_default.c - schedules without tuning: legal for every kernel of the model and of random graphs,
+ * right at every size, and of the shape that their class promises. */
+#include "tests/gen.h"
+#include "tests/schedules_util.h"
+
+#include <stdlib.h>
+
+static Env env;
+static Bulk bulk;
+
+static void start(void)
+{
+    env_init(&env);
+    bulk = (Bulk){.bench = {.e = &env}};
+}
+
+static void stop(void)
+{
+    env_release(&env);
+}
+
+TestSuite(schedules_default, .init = start, .fini = stop, .timeout = 600);
+
+/* ---- right ---- */
+
+static const int64_t rows[] = {1, 2, 3, 12, 13, 31};
+
+typedef struct ModelCase {
+    const char *target;
+    int64_t usual;     /* rows that the schedules are chosen for; -1: any */
+    unsigned without;
+} ModelCase;
+
+static void check_model(Env *e, void *arg)
+{
+    const ModelCase *c = arg;
+    PickHint hint = hint_at(target_named(c->target), 2, c->usual);
+    const Program *p = compiled(e, model_graph(e, size_odd, true), c->without, NULL);
+    bulk_add_defaults(&bulk, p, &hint);
+    bench_compile(&bulk.bench, hint.target);
+    for (size_t i = 0; i < countof(rows); i++) {
+        bulk_check(&bulk, rows[i], (int64_t)(i * 5) % 11, i);
+    }
+    bench_close(&bulk.bench);
+}
+
+static void run_model(ModelCase c)
+{
+    if (!machine_has(&env, target_named(c.target))) {
+        cr_skip_test("this machine has no %s", c.target);
+    }
+    must_work(&env, check_model, &c);
+}
+
+Test(schedules_default, model_on_avx512_for_any_rows)
+{
+    run_model((ModelCase){"avx512", -1, 0});
+}
+
+Test(schedules_default, model_on_avx512_for_one_row)
+{
+    run_model((ModelCase){"avx512", 1, 0});
+}
+
+Test(schedules_default, model_on_avx2_for_thirteen_rows)
+{
+    run_model((ModelCase){"avx2", 13, 0});
+}
+
+Test(schedules_default, model_on_generic_unfused)
+{
+    run_model((ModelCase){"generic", -1, ALL_STAGES});
+}
+
+typedef struct GraphCase {
+    uint64_t first;
+    int n;
+} GraphCase;
+
+static void check_graphs(Env *e, void *arg)
+{
+    const GraphCase *c = arg;
+    Toolchain tc;
+    toolchain_find(e, &tc);
+    for (int i = 0; i < c->n; i++) {
+        Rng r;
+        rng_seed(&r, c->first + (uint64_t)i);
+        PickHint hint = hint_at(tc.target, 1 + i % 3, i % 4 == 0 ? -1 : i % 4);
+        bulk_add_defaults(&bulk, compiled(e, gen_graph(e, &r), i % 2 ? STAGE_FUSE : 0, NULL), &hint);
+    }
+    bench_compile(&bulk.bench, NULL);
+    bulk_check(&bulk, 1, 0, c->first);
+    bulk_check(&bulk, 3, 5, c->first + 1);
+    bulk_check(&bulk, 7, 1, c->first + 2);
+    bench_close(&bulk.bench);
+}
+
+Test(schedules_default, random_graphs)
+{
+    int n = getenv("NC_FULL") ? 1000 : 100;
+    for (int i = 0; i < n; i += 20) {
+        GraphCase c = {(uint64_t)i, 20};
+        stop();
+        start();
+        must_work(&env, check_graphs, &c);
+    }
+}
