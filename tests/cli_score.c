@@ -1,5 +1,5 @@
-/* cli_score.c - perplexity, logits, dump weights, synth, and eval on a model folder, as their user meets
- * them. */
+/* cli_score.c - perplexity, logits, dump weights, synth, and eval on a model folder, as
+ * their user meets them. */
 #include "tests/cli_live.h"
 #include "tests/engine_util.h"
 #include "tests/model_util.h"
@@ -31,7 +31,7 @@ static const char *in_dir(const char *name)
     return arena_printf(&env.model, "%s/%s", dir.path, name);
 }
 
-/* ---- perplexity ----------------------------------------------------------------------------------------------- */
+/* ---- perplexity ---------------------------------------------------------------------- */
 
 Test(cli_score, perplexity_is_the_golden_one)
 {
@@ -46,32 +46,41 @@ Test(cli_score, perplexity_is_the_golden_one)
 
 Test(cli_score, what_is_scored_can_be_said_in_three_ways)
 {
-    Talked a = TALK(&env, NULL, "perplexity", "-m", TINY, "-p", "The old woman opened the door and");
-    Talked b = TALK(&env, NULL, "perplexity", "-m", TINY, "--ids", "337,660,1009,1511,259,775,270");
+    Talked a =
+        TALK(&env, NULL, "perplexity", "-m", TINY, "-p", "The old woman opened the door and");
+    Talked b =
+        TALK(&env, NULL, "perplexity", "-m", TINY, "--ids", "337,660,1009,1511,259,775,270");
     says(a, "tokens 7, scored 6, chunks of 128: 1");
     cr_expect_str_eq(a.said, b.said);
-    says(TALK(&env, NULL, "perplexity", "-m", TINY, "--text", TINY "/heldout.txt", "--tokens", "33", "--chunk",
-              "8"), "tokens 33, scored 28, chunks of 8: 4");
+    says(TALK(&env, NULL, "perplexity", "-m", TINY, "--text", TINY "/heldout.txt", "--tokens",
+              "33", "--chunk", "8"),
+         "tokens 33, scored 28, chunks of 8: 4");
 }
 
 Test(cli_score, what_cannot_be_scored_is_refused)
 {
     declines(TALK(&env, NULL, "perplexity", "-m", TINY, "-p", ""), 1, "at least 2 tokens");
     declines(TALK(&env, NULL, "perplexity", "-m", TINY, "--ids", "5"), 1, "at least 2 tokens");
-    declines(TALK(&env, NULL, "perplexity", "-m", TINY, "--ids", "5,x"), 1, "separated by commas, not '5,x'");
-    declines(TALK(&env, NULL, "perplexity", "-m", TINY, "--ids", "5,2048"), 1, "outside the model's vocabulary");
-    declines(TALK(&env, NULL, "perplexity", "-m", TINY, "--text", "no/such/file"), 1, "no/such/file");
-    declines(TALK(&env, NULL, "perplexity", "-m", TINY, "--text", TINY "/heldout.txt", "--chunk", "600"), 1,
-            "The model has 512 positions, too few for 600 tokens");
-    declines(TALK(&env, NULL, "perplexity", "-m", TINY, "-p", "a", "--chunk", "1"), 2, "--chunk takes");
+    declines(TALK(&env, NULL, "perplexity", "-m", TINY, "--ids", "5,x"), 1,
+             "separated by commas, not '5,x'");
+    declines(TALK(&env, NULL, "perplexity", "-m", TINY, "--ids", "5,2048"), 1,
+             "outside the model's vocabulary");
+    declines(TALK(&env, NULL, "perplexity", "-m", TINY, "--text", "no/such/file"), 1,
+             "no/such/file");
+    declines(TALK(&env, NULL, "perplexity", "-m", TINY, "--text", TINY "/heldout.txt",
+                  "--chunk", "600"),
+             1, "The model has 512 positions, too few for 600 tokens");
+    declines(TALK(&env, NULL, "perplexity", "-m", TINY, "-p", "a", "--chunk", "1"), 2,
+             "--chunk takes");
 }
 
-/* ---- logits ---------------------------------------------------------------------------------------------------- */
+/* ---- logits -------------------------------------------------------------------------- */
 
 Test(cli_score, logits_are_the_golden_ones_in_a_numpy_file)
 {
     const char *out = in_dir("first.npy");
-    Talked t = TALK(&env, NULL, "logits", "-m", TINY, "-p", "The old woman opened the door and", "-o", out);
+    Talked t = TALK(&env, NULL, "logits", "-m", TINY, "-p", "The old woman opened the door and",
+                    "-o", out);
     says(t, "first.npy: f32[7, 2048]\n");
     Tensor logits = npy_read(&env, &env.model, out);
     cr_assert_eq(logits.rank, 2);
@@ -85,22 +94,28 @@ Test(cli_score, ids_need_no_tokenizer)
     char folder[PATH_MAX];
     need_shared("data/stories260K/qwen2-f32", folder);
     const char *out = in_dir("stories.npy");
-    says(TALK(&env, NULL, "logits", "-m", folder, "--ids", "1,403,407,261", "-o", out), "f32[4, 512]");
+    says(TALK(&env, NULL, "logits", "-m", folder, "--ids", "1,403,407,261", "-o", out),
+         "f32[4, 512]");
     Tensor logits = npy_read(&env, &env.model, out);
     cr_expect_lt(worst_difference(logits.data, golden_floats(&env, folder), 4 * 512), 1e-3);
-    declines(TALK(&env, NULL, "logits", "-m", folder, "-p", "Once", "-o", out), 1, "tokenizer.json");
+    declines(TALK(&env, NULL, "logits", "-m", folder, "-p", "Once", "-o", out), 1,
+             "tokenizer.json");
 }
 
 Test(cli_score, logits_that_cannot_be_made_or_written_are_refused)
 {
-    declines(TALK(&env, NULL, "logits", "-m", TINY, "--ids", "1,-2"), 1, "--ids takes token ids");
+    declines(TALK(&env, NULL, "logits", "-m", TINY, "--ids", "1,-2"), 1,
+             "--ids takes token ids");
     declines(TALK(&env, NULL, "logits", "-m", TINY, "--ids", ""), 1, "no tokens to feed");
-    declines(TALK(&env, NULL, "logits", "-m", TINY, "--ids", "2048", "-o", in_dir("x")), 1, "Token 2048 is outside");
-    declines(TALK(&env, NULL, "logits", "-m", TINY, "--ids", "1", "-o", in_dir("no/x")), 1, "no/x");
-    declines(TALK(&env, NULL, "logits", "-m", TINY, "--text", TINY "/heldout.txt"), 1, "too few for 685 tokens");
+    declines(TALK(&env, NULL, "logits", "-m", TINY, "--ids", "2048", "-o", in_dir("x")), 1,
+             "Token 2048 is outside");
+    declines(TALK(&env, NULL, "logits", "-m", TINY, "--ids", "1", "-o", in_dir("no/x")), 1,
+             "no/x");
+    declines(TALK(&env, NULL, "logits", "-m", TINY, "--text", TINY "/heldout.txt"), 1,
+             "too few for 685 tokens");
 }
 
-/* ---- dump weights ------------------------------------------------------------------------------------------------ */
+/* ---- dump weights -------------------------------------------------------------------- */
 
 Test(cli_score, dump_weights_lists_a_folder_with_ranges)
 {
@@ -120,9 +135,11 @@ Test(cli_score, dump_weights_counts_what_is_no_number)
     static const float data[] = {1.5f, -2, NAN, INFINITY, -INFINITY, NAN};
     write_tensors(in_dir("n.safetensors"),
                   "{\"a\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[0,24]},"
-                  "\"b\":{\"dtype\":\"F8_E4M3\",\"shape\":[0],\"data_offsets\":[24,24]}} ", data, sizeof data);
+                  "\"b\":{\"dtype\":\"F8_E4M3\",\"shape\":[0],\"data_offsets\":[24,24]}} ",
+                  data, sizeof data);
     Talked t = TALK(&env, NULL, "dump", "weights", in_dir("n.safetensors"), "--format", "json");
-    says(t, "{\"tensor\": \"a\", \"dtype\": \"F32\", \"shape\": \"[6]\", \"bytes\": 24, \"min\": -2, \"max\": 1.5, "
+    says(t, "{\"tensor\": \"a\", \"dtype\": \"F32\", \"shape\": \"[6]\", \"bytes\": 24, "
+            "\"min\": -2, \"max\": 1.5, "
             "\"nan\": 2, \"inf\": 2, \"file\": \"n.safetensors\"}");
     says(t, "\"min\": null, \"max\": null, \"nan\": null, \"inf\": null");
     json_t *parsed = json_loads(t.said, 0, NULL);
@@ -136,30 +153,36 @@ Test(cli_score, dump_weights_reads_shards_through_their_index)
     write_text(in_dir("s/model.safetensors.index.json"),
                "{\"weight_map\": {\"x\": \"a.safetensors\", \"y\": \"b.safetensors\"}}");
     write_tensors(in_dir("s/a.safetensors"),
-                  "{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", one, sizeof one);
+                  "{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", one,
+                  sizeof one);
     write_tensors(in_dir("s/b.safetensors"),
-                  "{\"y\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", two, sizeof two);
+                  "{\"y\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", two,
+                  sizeof two);
     Talked t = TALK(&env, NULL, "dump", "weights", in_dir("s"));
     says(t, "2 tensors, 12 bytes, in 2 files.\n");
     says(t, "b.safetensors\n");
     cr_assert_eq(unlink(in_dir("s/b.safetensors")), 0);
-    declines(TALK(&env, NULL, "dump", "weights", in_dir("s")), 1, "\"b.safetensors\" of \"y\" is a missing shard");
+    declines(TALK(&env, NULL, "dump", "weights", in_dir("s")), 1,
+             "\"b.safetensors\" of \"y\" is a missing shard");
 }
 
 Test(cli_score, dump_weights_of_a_folder_that_does_not_fit_lists_every_difference)
 {
     static const float data[4] = {0};
     write_text(in_dir("w/config.json"), config_text(NULL));
-    write_tensors(in_dir("w/model.safetensors"),
-                  "{\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-                  "\"other\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}", data, sizeof data);
+    write_tensors(
+        in_dir("w/model.safetensors"),
+        "{\"model.norm.weight\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+        "\"other\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}}",
+        data, sizeof data);
     Talked t = TALK(&env, NULL, "dump", "weights", in_dir("w"));
     cr_expect_eq(t.status, 1);
     cr_expect(strstr(t.said, "2 tensors, 16 bytes"), "%s", t.said);
     static const char *const words[] = {
         "misshapen: \"model.norm.weight\" F32[2], expected F32, F16 or BF16 [16]\n",
-        "unexpected: \"other\" F32[2]\n", "missing: model.layers.1.mlp.down_proj.weight [16, 32]\n",
-        "does not fit", "27 tensors differ, as listed.\n"};
+        "unexpected: \"other\" F32[2]\n",
+        "missing: model.layers.1.mlp.down_proj.weight [16, 32]\n", "does not fit",
+        "27 tensors differ, as listed.\n"};
     for (size_t i = 0; i < countof(words); i++) {
         cr_expect(strstr(t.told, words[i]), "no '%s' in: %s", words[i], t.told);
     }
@@ -169,7 +192,8 @@ Test(cli_score, dump_weights_needs_something_to_show)
 {
     declines(TALK(&env, NULL, "dump", "weights"), 2, "say of which model");
     declines(TALK(&env, NULL, "dump", "weights", "no/such"), 1, "no/such: No such file");
-    declines(TALK(&env, NULL, "dump", "weights", dir.path), 1, "holds neither model.safetensors nor");
+    declines(TALK(&env, NULL, "dump", "weights", dir.path), 1,
+             "holds neither model.safetensors nor");
     declines(TALK(&env, NULL, "dump", "weights", TINY "/heldout.txt"), 1, "heldout.txt");
 }
 
@@ -178,7 +202,8 @@ Test(cli_score, every_hostile_file_is_listed_or_refused_in_one_sentence)
 {
     json_t *list = json_load_file("tests/data/hostile/MANIFEST.json", 0, NULL), *one;
     size_t i;
-    json_array_foreach(list, i, one) {
+    json_array_foreach(list, i, one)
+    {
         const char *file = json_string_value(json_object_get(one, "file"));
         const char *expect = json_string_value(json_object_get(one, "expect"));
         const char *path = arena_printf(&env.model, "tests/data/hostile/%s", file);
@@ -194,18 +219,22 @@ Test(cli_score, every_hostile_file_is_listed_or_refused_in_one_sentence)
     json_decref(list);
 }
 
-/* ---- synth, and eval on what it wrote ---------------------------------------------------------------------------- */
+/* ---- synth, and eval on what it wrote ------------------------------------------------ */
 
 Test(cli_score, synth_writes_a_model_that_runs_and_is_the_same_for_the_same_seed)
 {
     const char *a = in_dir("a"), *b = in_dir("deep/b"), *c = in_dir("c");
     says(TALK(&env, NULL, "synth", TINY, a), "a: 2124896 parameters, seed 1\n");
-    says(TALK(&env, NULL, "synth", TINY "/config.json", b, "--seed", "1"), "2124896 parameters");
-    says(TALK(&env, NULL, "synth", TINY, c, "--seed", "18446744073709551615"), "seed 18446744073709551615");
+    says(TALK(&env, NULL, "synth", TINY "/config.json", b, "--seed", "1"),
+         "2124896 parameters");
+    says(TALK(&env, NULL, "synth", TINY, c, "--seed", "18446744073709551615"),
+         "seed 18446744073709551615");
     Talked run = TALK(&env, NULL, "run", "-m", a, "Hello", "--max-tokens", "8");
     cr_assert_eq(run.status, 0, "%s", run.told);
-    cr_expect_str_eq(run.said, TALK(&env, NULL, "run", "-m", b, "Hello", "--max-tokens", "8").said);
-    cr_expect_str_neq(run.said, TALK(&env, NULL, "run", "-m", c, "Hello", "--max-tokens", "8").said);
+    cr_expect_str_eq(run.said,
+                     TALK(&env, NULL, "run", "-m", b, "Hello", "--max-tokens", "8").said);
+    cr_expect_str_neq(run.said,
+                      TALK(&env, NULL, "run", "-m", c, "Hello", "--max-tokens", "8").said);
 }
 
 Test(cli_score, synth_refuses_what_it_cannot_read_or_write)
@@ -222,7 +251,8 @@ Test(cli_score, eval_uses_a_folder_s_own_weights)
     says(real, "logits: f32[1, 2048] hash ");
     says(seeded, "logits: f32[1, 2048] hash ");
     cr_expect_str_neq(real.said, seeded.said);
-    says(TALK(&env, NULL, "eval", TINY, "--seq", "3", "--past", "5", "--compare", "c,nest"), "same bits");
+    says(TALK(&env, NULL, "eval", TINY, "--seq", "3", "--past", "5", "--compare", "c,nest"),
+         "same bits");
     says(TALK(&env, NULL, "eval", TINY, "--layers", "2"), "keys: f32[2, 2, 1, 16]");
     Tensor keys, values; /* what it computes is what the model computes */
     const char *out = in_dir("eval");
@@ -231,7 +261,8 @@ Test(cli_score, eval_uses_a_folder_s_own_weights)
     Tensor t = {DT_I64, 1, {2}, ids};
     cr_assert(npy_write(in_dir("ids.npy"), t, &err), "%s", err.text);
     says(TALK(&env, NULL, "eval", TINY, "--seq", "2", "--logits", "all", "--input",
-              arena_printf(&env.model, "token_ids=%s", in_dir("ids.npy")), "--out", out), "");
+              arena_printf(&env.model, "token_ids=%s", in_dir("ids.npy")), "--out", out),
+         "");
     t = npy_read(&env, &env.model, arena_printf(&env.model, "%s/logits.npy", out));
     cr_expect_lt(worst_difference(t.data, golden_floats(&env, TINY), 2 * 2048), 2e-4);
     keys = npy_read(&env, &env.model, arena_printf(&env.model, "%s/keys.npy", out));

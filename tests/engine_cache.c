@@ -1,5 +1,6 @@
-/* engine_cache.c - the cache of keys and values: however a prompt is cut, the same tokens follow; fused
- * and unfused C leave the same bits in it; a step that fails leaves it as it was. spec: lessons 4 */
+/* engine_cache.c - the cache of keys and values: however a prompt is cut, the same tokens
+ * follow; fused and unfused C leave the same bits in it; a step that fails leaves it as it
+ * was. spec: lessons 4 */
 #include "tests/compile_util.h"
 #include "tests/engine_util.h"
 #include "tests/fault.h"
@@ -11,7 +12,7 @@ TestSuite(engine_cache, .timeout = 600);
 
 enum { N_PROMPT = 240, N_MORE = 24 };
 
-/* ---- ways to cut a prompt ------------------------------------------------------------------------------ */
+/* ---- ways to cut a prompt ------------------------------------------------------------ */
 
 typedef struct Cut {
     const char *name;
@@ -66,7 +67,8 @@ static void same_tokens_however_cut(EngineWay way, unsigned without)
     want = arena_dup(&m.e.model, want, n_floats * sizeof *want);
     for (size_t i = 0; i < countof(cuts); i++) {
         feed_cut(g, &cuts[i], &ids, want);
-        Ids made = continued(&m, g, row_argmax(want + n_floats - m.c.vocab_size, m.c.vocab_size));
+        Ids made =
+            continued(&m, g, row_argmax(want + n_floats - m.c.vocab_size, m.c.vocab_size));
         first = i ? first : made;
         ids_must_equal(&m.e, &made, &first, cuts[i].name);
     }
@@ -104,7 +106,7 @@ Test(engine_cache, the_last_row_is_the_last_of_all_rows)
     test_model_close(&m);
 }
 
-/* ---- fused and unfused: the same bits ---------------------------------------------------------------------- */
+/* ---- fused and unfused: the same bits ------------------------------------------------ */
 
 typedef struct Both {
     TestModel m;
@@ -156,7 +158,7 @@ Test(engine_cache, fused_and_unfused_c_agree_in_every_bit_of_logits_and_caches)
     test_model_close(&b.m);
 }
 
-/* ---- steps that fail ------------------------------------------------------------------------------------------ */
+/* ---- steps that fail ----------------------------------------------------------------- */
 
 static void must_refuse(Engine *g, const int32_t *ids, int n, ErrCode code, const char *words)
 {
@@ -181,9 +183,11 @@ Test(engine_cache, a_step_that_is_refused_changes_nothing)
     size_t bytes = (size_t)m.c.vocab_size * sizeof(float);
     must_feed(g, ids.at, 9, false);
     must_refuse(g, ids.at, 0, E_INPUT, "There are no tokens to feed");
-    must_refuse(g, (int32_t[]){5, 2048}, 2, E_INPUT, "Token 2048 is outside the model's vocabulary, 0..2047");
+    must_refuse(g, (int32_t[]){5, 2048}, 2, E_INPUT,
+                "Token 2048 is outside the model's vocabulary, 0..2047");
     must_refuse(g, (int32_t[]){-1}, 1, E_INPUT, "Token -1 is outside");
-    must_refuse(g, ids.at, 504, E_INPUT, "The model has 512 positions, too few for 504 tokens behind 9");
+    must_refuse(g, ids.at, 504, E_INPUT,
+                "The model has 512 positions, too few for 504 tokens behind 9");
     stop = 1;
     must_refuse(g, ids.at, 3, E_INTERRUPT, "Stopped");
     stop = 0;

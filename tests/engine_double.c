@@ -16,13 +16,14 @@ typedef struct Double {
 
 static double *rows(const Double *d, int64_t width)
 {
-    return arena_array(d->a, double, d->n * width);
+    return arena_array(d->a, double, d->n *width);
 }
 
 /* NULL: this model has none. layer -1: not of a block. */
 static const float *weight_of(const Double *d, int64_t layer, const char *rest)
 {
-    const char *name = layer < 0 ? rest : arena_printf(d->a, "model.layers.%d.%s", (int)layer, rest);
+    const char *name =
+        layer < 0 ? rest : arena_printf(d->a, "model.layers.%d.%s", (int)layer, rest);
     int n;
     config_tensors(d->a->env, d->c, &n);
     for (int i = 0; i < n; i++) {
@@ -78,7 +79,8 @@ static void rotate(const Double *d, double *x, int64_t n_heads)
         for (int64_t h = 0; h < n_heads; h++) {
             double *head = x + (p * n_heads + h) * size;
             for (int64_t i = 0; i < half; i++) {
-                double turn = (p + (d->mistake == ROPE_STARTS_AT_1)) * pow(theta, -2.0 * (double)i / (double)size);
+                double turn = (p + (d->mistake == ROPE_STARTS_AT_1)) *
+                              pow(theta, -2.0 * (double)i / (double)size);
                 double *re = head + (apart ? i : 2 * i), *im = apart ? re + half : re + 1;
                 double real = *re * cos(turn) - *im * sin(turn);
                 *im = *im * cos(turn) + *re * sin(turn);
@@ -89,8 +91,8 @@ static void rotate(const Double *d, double *x, int64_t n_heads)
 }
 
 /* One query's answer: the values seen, weighted by the softmax of the products. */
-static void attend(const Double *d, const double *q, const double *k, const double *v, int64_t stride,
-                   int first_unseen, double *out)
+static void attend(const Double *d, const double *q, const double *k, const double *v,
+                   int64_t stride, int first_unseen, double *out)
 {
     int64_t size = d->c->head_dim;
     double *score = arena_array(d->a, double, first_unseen), most = -INFINITY, sum = 0;
@@ -122,7 +124,8 @@ static int seen_by(const Double *d, int p)
 static double *attention(const Double *d, const double *x, int64_t layer)
 {
     const Config *c = d->c;
-    int64_t size = c->head_dim, wide = c->n_heads * size, narrow = c->n_kv_heads * size, in = c->hidden_size;
+    int64_t size = c->head_dim, wide = c->n_heads * size, narrow = c->n_kv_heads * size,
+            in = c->hidden_size;
     double *q = linear(d, x, in, wide, weight_of(d, layer, "self_attn.q_proj.weight"),
                        weight_of(d, layer, "self_attn.q_proj.bias"));
     double *k = linear(d, x, in, narrow, weight_of(d, layer, "self_attn.k_proj.weight"),
@@ -136,8 +139,8 @@ static double *attention(const Double *d, const double *x, int64_t layer)
         for (int64_t h = 0; h < c->n_heads; h++) {
             int64_t group = c->n_heads / c->n_kv_heads;
             int64_t kv = d->mistake == GQA_TILED ? h % c->n_kv_heads : h / group;
-            attend(d, q + p * wide + h * size, k + kv * size, v + kv * size, narrow, seen_by(d, p),
-                   joined + p * wide + h * size);
+            attend(d, q + p * wide + h * size, k + kv * size, v + kv * size, narrow,
+                   seen_by(d, p), joined + p * wide + h * size);
         }
     }
     return linear(d, joined, wide, in, weight_of(d, layer, "self_attn.o_proj.weight"), NULL);
@@ -165,8 +168,8 @@ static double *residual(const Double *d, const double *x, int64_t layer, const c
     return y;
 }
 
-double *double_logits(Arena *a, const Config *c, const NamedTensor *weight, const int32_t *ids, int n,
-                      Mistake mistake)
+double *double_logits(Arena *a, const Config *c, const NamedTensor *weight, const int32_t *ids,
+                      int n, Mistake mistake)
 {
     Double d = {a, c, weight, n, mistake};
     const float *embedding = weight_of(&d, -1, "model.embed_tokens.weight");

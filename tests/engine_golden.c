@@ -1,6 +1,6 @@
-/* engine_golden.c - trained models against what another framework computed in double precision: logits
- * of every position, greedy tokens, text and perplexity, by every way to run a model.
- * (model_golden.c has the interpreter's logits.) spec: data/README, lessons 4 */
+/* engine_golden.c - trained models against what another framework computed in double
+ * precision: logits of every position, greedy tokens, text and perplexity, by every way to
+ * run a model. (model_golden.c has the interpreter's logits.) spec: data/README, lessons 4 */
 #include "tests/compile_util.h"
 #include "tests/engine_util.h"
 
@@ -22,7 +22,7 @@ static const HowTo ways[] = {{"fused C", BY_C, 0, 48},
                              {"fused nests", BY_NEST, 0, 12},
                              {"unfused nests", BY_NEST, ALL_STAGES, 4}};
 
-/* ---- tiny-qwen2 -------------------------------------------------------------------------------------- */
+/* ---- tiny-qwen2 ---------------------------------------------------------------------- */
 
 static void logits_of_every_position(const HowTo *how)
 {
@@ -32,7 +32,8 @@ static void logits_of_every_position(const HowTo *how)
     json_t *golden = golden_json(&m.e, TINY), *one;
     const float *want = golden_floats(&m.e, TINY);
     size_t i;
-    json_array_foreach(json_object_get(golden, "cases"), i, one) {
+    json_array_foreach(json_object_get(golden, "cases"), i, one)
+    {
         Ids ids = ids_of(&m.e, json_object_get(one, "ids"));
         engine_stepper(g)->restart(engine_stepper(g));
         const float *got = must_feed(g, ids.at, ids.n, true);
@@ -69,7 +70,8 @@ static void greedy_tokens(const HowTo *how)
     Engine *g = test_engine(&m, how->way, how->without);
     json_t *golden = golden_json(&m.e, TINY), *one;
     size_t i;
-    json_array_foreach(json_object_get(golden, "cases"), i, one) {
+    json_array_foreach(json_object_get(golden, "cases"), i, one)
+    {
         Ids prompt = ids_of(&m.e, json_object_get(one, "ids"));
         Ids want = ids_of(&m.e, json_object_get(one, "greedy"));
         cr_assert_eq(want.n, 48);
@@ -114,7 +116,8 @@ static void text_body(Env *e, void *arg)
     Engine *g = test_engine(m, BY_C, 0);
     json_t *golden = golden_json(e, m->dir), *one;
     size_t i;
-    json_array_foreach(json_object_get(golden, "cases"), i, one) {
+    json_array_foreach(json_object_get(golden, "cases"), i, one)
+    {
         const char *prompt = json_string_value(json_object_get(one, "prompt"));
         Ids all = {.arena = &e->model};
         Buf text;
@@ -154,7 +157,8 @@ Test(engine_golden, tiny_perplexity_of_the_held_out_text)
         double ppl = json_real_value(json_object_get(want, "ppl"));
         cr_assert_eq(p.n_scored, json_integer_value(json_object_get(want, "scored")));
         cr_assert_eq(p.n_chunks, 6);
-        cr_assert_lt(fabs(p.perplexity / ppl - 1), 1e-3, "%.10g instead of %.10g", p.perplexity, ppl);
+        cr_assert_lt(fabs(p.perplexity / ppl - 1), 1e-3, "%.10g instead of %.10g", p.perplexity,
+                     ppl);
         cr_assert_float_eq(p.perplexity, exp(p.mean_nll), 1e-9 * ppl);
         engine_free(g);
     }
@@ -162,7 +166,7 @@ Test(engine_golden, tiny_perplexity_of_the_held_out_text)
     test_model_close(&m);
 }
 
-/* ---- stories260K: a public model under four roofs ----------------------------------------------------- */
+/* ---- stories260K: a public model under four roofs ------------------------------------ */
 
 static void stories_logits(TestModel *m, Engine *g, const Ids *ids)
 {
@@ -225,7 +229,8 @@ Test(engine_golden, stories_llama_f32)
     stories("data/stories260K/llama-f32", 256);
 }
 
-/* It has no golden values of its own, but it is qwen2-bf16 without the biases, which are zero there. */
+/* It has no golden values of its own, but it is qwen2-bf16 without the biases, which are
+ * zero there. */
 Test(engine_golden, stories_llama_bf16_says_what_qwen2_bf16_says)
 {
     char dir[PATH_MAX], same[PATH_MAX];

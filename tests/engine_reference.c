@@ -1,6 +1,6 @@
-/* engine_reference.c - the compiled model against the same model in double precision, written another way
- * (engine_double.c): long prompts, odd shapes, and every silent bug that is known. spec: lessons 4,
- * CASES 1, 3, 5 and 7 */
+/* engine_reference.c - the compiled model against the same model in double precision,
+ * written another way (engine_double.c): long prompts, odd shapes, and every silent bug that
+ * is known. spec: lessons 4, CASES 1, 3, 5 and 7 */
 #include "tests/engine_double.h"
 #include "tests/engine_util.h"
 #include "tests/model_util.h"
@@ -22,7 +22,7 @@ static double off_by(const float *got, const double *want, int64_t n)
     return most;
 }
 
-/* ---- the trained model, behind prompts that are long ----------------------------------------------------- */
+/* ---- the trained model, behind prompts that are long --------------------------------- */
 
 Test(engine_reference, every_row_of_a_prompt_of_300_tokens)
 {
@@ -39,7 +39,8 @@ Test(engine_reference, every_row_of_a_prompt_of_300_tokens)
     test_model_close(&m);
 }
 
-/* CASES 1: what a default of 10000 does to this model. It still speaks, but says other things. */
+/* CASES 1: what a default of 10000 does to this model. It still speaks, but says other
+ * things. */
 Test(engine_reference, the_rope_theta_of_the_config_reaches_the_numbers)
 {
     enum { N = 200 };
@@ -65,7 +66,8 @@ static Config config_without(Env *e, const char *path, const char *const *keys)
 {
     json_t *root = json_load_file(path, 0, NULL);
     for (int i = 0; keys[i]; i++) {
-        cr_assert_eq(json_object_del(root, keys[i]), 0, "%s is not there to take away", keys[i]);
+        cr_assert_eq(json_object_del(root, keys[i]), 0, "%s is not there to take away",
+                     keys[i]);
     }
     char *text = json_dumps(root, 0);
     Config c = config_of(e, text);
@@ -74,11 +76,13 @@ static Config config_without(Env *e, const char *path, const char *const *keys)
     return c;
 }
 
-/* CASES 3: keys of a sliding window that is not in use change no bit, behind 300 tokens either. */
+/* CASES 3: keys of a sliding window that is not in use change no bit, behind 300 tokens
+ * either. */
 Test(engine_reference, a_sliding_window_not_in_use_changes_no_bit)
 {
     enum { N = 300 };
-    static const char *const keys[] = {"sliding_window", "use_sliding_window", "max_window_layers", NULL};
+    static const char *const keys[] = {"sliding_window", "use_sliding_window",
+                                       "max_window_layers", NULL};
     TestModel m;
     test_model_open(&m, TINY);
     Engine *with = test_engine(&m, BY_C, 0);
@@ -93,27 +97,29 @@ Test(engine_reference, a_sliding_window_not_in_use_changes_no_bit)
     test_model_close(&m);
 }
 
-/* ---- odd shapes, with weights in which every part matters --------------------------------------------------- */
+/* ---- odd shapes, with weights in which every part matters ---------------------------- */
 
 typedef struct Case {
     const char *name, *config;
 } Case;
 
-#define BASE "\"hidden_act\": \"silu\", \"rope_theta\": 500.0, \"num_hidden_layers\": 2, \"vocab_size\": 17,"
+#define BASE                                                                      \
+    "\"hidden_act\": \"silu\", \"rope_theta\": 500.0, \"num_hidden_layers\": 2, " \
+    "\"vocab_size\": 17,"
 #define QWEN2 "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\"," BASE
 #define LLAMA "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\"," BASE
 
 static const Case cases[] = {
-    {"three query heads a group, tied",
-     QWEN2 "\"hidden_size\": 24, \"intermediate_size\": 13, \"num_attention_heads\": 6,"
-           "\"num_key_value_heads\": 2, \"rms_norm_eps\": 0.05, \"tie_word_embeddings\": true}"},
+    {"three query heads a group, tied", QWEN2
+     "\"hidden_size\": 24, \"intermediate_size\": 13, \"num_attention_heads\": 6,"
+     "\"num_key_value_heads\": 2, \"rms_norm_eps\": 0.05, \"tie_word_embeddings\": true}"},
     {"explicit head_dim, untied",
      QWEN2 "\"hidden_size\": 19, \"intermediate_size\": 31, \"num_attention_heads\": 4,"
            "\"num_key_value_heads\": 2, \"head_dim\": 6, \"rms_norm_eps\": 0.05,"
            "\"tie_word_embeddings\": false}"},
-    {"one kv head",
-     QWEN2 "\"hidden_size\": 20, \"intermediate_size\": 16, \"num_attention_heads\": 5,"
-           "\"num_key_value_heads\": 1, \"rms_norm_eps\": 0.05, \"tie_word_embeddings\": true}"},
+    {"one kv head", QWEN2
+     "\"hidden_size\": 20, \"intermediate_size\": 16, \"num_attention_heads\": 5,"
+     "\"num_key_value_heads\": 1, \"rms_norm_eps\": 0.05, \"tie_word_embeddings\": true}"},
     {"a kv head for each",
      QWEN2 "\"hidden_size\": 12, \"intermediate_size\": 7, \"num_attention_heads\": 3,"
            "\"rms_norm_eps\": 0.05, \"tie_word_embeddings\": true}"},
@@ -173,8 +179,8 @@ Test(engine_reference, odd_shapes_in_ragged_pieces)
     for (size_t k = 0; k < countof(cases); k++) {
         Odd o;
         odd_open(&o, &cases[k]);
-        const double *want =
-            double_logits(&o.m.e.model, &o.m.c, o.m.w.tensor, o.ids, countof(o.ids), NO_MISTAKE);
+        const double *want = double_logits(&o.m.e.model, &o.m.c, o.m.w.tensor, o.ids,
+                                           countof(o.ids), NO_MISTAKE);
         for (int i = 0, at = 0; i < (int)countof(piece); at += piece[i++]) {
             const float *got = must_feed(o.g, o.ids + at, piece[i], true);
             double d = off_by(got, want + at * 17, piece[i] * 17);
@@ -192,9 +198,11 @@ Test(engine_reference, every_known_mistake_would_be_seen)
     int n = countof(o.ids);
     const float *got = must_feed(o.g, o.ids, n, true);
     for (Mistake mistake = NO_MISTAKE + 1; mistake < N_MISTAKES; mistake++) {
-        const double *wrong = double_logits(&o.m.e.model, &o.m.c, o.m.w.tensor, o.ids, n, mistake);
+        const double *wrong =
+            double_logits(&o.m.e.model, &o.m.c, o.m.w.tensor, o.ids, n, mistake);
         double d = off_by(got, wrong, n * 17);
-        if (mistake == ROPE_STARTS_AT_1) { /* rotary positions are relative: no difference at all */
+        if (mistake ==
+            ROPE_STARTS_AT_1) { /* rotary positions are relative: no difference at all */
             cr_assert_lt(d, 5e-5, "off by %g", d);
         } else {
             cr_assert_gt(d, 0.02, "mistake %d is off by %g only", mistake, d);

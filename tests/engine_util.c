@@ -17,7 +17,8 @@ void test_model_open(TestModel *m, const char *dir)
     const char *out = getenv("NC_BUILD");
     *m = (TestModel){.dir = dir};
     env_init(&m->e);
-    const char *cache = arena_printf(&m->e.model, "%s/test-cache", out ? out : "/tmp/nanocompile");
+    const char *cache =
+        arena_printf(&m->e.model, "%s/test-cache", out ? out : "/tmp/nanocompile");
     setenv("NANOCOMPILE_CACHE", cache, 0);
     must_work(&m->e, open_body, m);
 }

@@ -1,5 +1,5 @@
-/* engine_util.h - a model folder driven through the engine, its golden values, and a config changed
- * by hand. Every helper asserts. */
+/* engine_util.h - a model folder driven through the engine, its golden values, and a config
+ * changed by hand. Every helper asserts. */
 #ifndef NC_TESTS_ENGINE_UTIL_H
 #define NC_TESTS_ENGINE_UTIL_H
 
@@ -28,9 +28,10 @@ Ids greedy(Env *e, Engine *g, const Ids *prompt, int n);
 /* The first n ids of the held-out text of the tiny model. */
 Ids heldout_ids(Env *e, int n);
 int32_t row_argmax(const float *row, int64_t n);
-double worst_difference(const float *a, const float *b, int64_t n); /* asserts that there is no NaN */
+double worst_difference(const float *a, const float *b,
+                        int64_t n); /* asserts that there is no NaN */
 
-json_t *golden_json(Env *e, const char *dir);          /* its golden.json; json_decref it */
-const float *golden_floats(Env *e, const char *dir);   /* its golden_logits.f32 */
+json_t *golden_json(Env *e, const char *dir);        /* its golden.json; json_decref it */
+const float *golden_floats(Env *e, const char *dir); /* its golden_logits.f32 */
 
 #endif

@@ -1,5 +1,5 @@
-/* model_generate.c - generation and perplexity over models whose answers are known in closed form.
- * spec: int8 7, tokenizer 10 */
+/* model_generate.c - generation and perplexity over models whose answers are known in closed
+ * form. spec: int8 7, tokenizer 10 */
 #include "model/model.h"
 #include "tests/helpers.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a model that is a formula -------------------------------------------------------------------------- */
+/* ---- a model that is a formula ------------------------------------------------------- */
 
 enum { VOCAB = 10, MOST_FED = 64 };
 
@@ -15,9 +15,9 @@ typedef struct Fake {
     Stepper s;
     int32_t fed[MOST_FED]; /* since the last restart */
     int n_calls, n_restarts, most_at_once;
-    int fails_at;          /* call that fails, from 1; 0: none */
+    int fails_at; /* call that fails, from 1; 0: none */
     ErrCode failure;
-    float weight;          /* of the token that the formula says; the others have 0 */
+    float weight; /* of the token that the formula says; the others have 0 */
     float logits[MOST_FED * VOCAB];
 } Fake;
 
@@ -27,7 +27,8 @@ static int32_t successor(int32_t id)
     return (id + 1) % VOCAB;
 }
 
-static bool fake_feed(Stepper *s, const int32_t *ids, int n, bool all, const float **logits, Err *err)
+static bool fake_feed(Stepper *s, const int32_t *ids, int n, bool all, const float **logits,
+                      Err *err)
 {
     Fake *f = s->ctx;
     if (++f->n_calls == f->fails_at) {
@@ -36,7 +37,8 @@ static bool fake_feed(Stepper *s, const int32_t *ids, int n, bool all, const flo
     memset(f->logits, 0, sizeof f->logits);
     for (int i = 0; i < n; i++) {
         f->fed[s->n_fed++] = ids[i];
-        f->logits[(all ? i : 0) * VOCAB + successor(ids[i])] = i == n - 1 || all ? f->weight : 0;
+        f->logits[(all ? i : 0) * VOCAB + successor(ids[i])] =
+            i == n - 1 || all ? f->weight : 0;
     }
     f->most_at_once = n > f->most_at_once ? n : f->most_at_once;
     *logits = f->logits;
@@ -79,7 +81,7 @@ static Generated say(const Generate *g, Fake *f, const int32_t *prompt, int n)
     return out;
 }
 
-/* ---- generation -------------------------------------------------------------------------------------------- */
+/* ---- generation ---------------------------------------------------------------------- */
 
 Test(model_generate, greedy_follows_the_formula_and_feeds_each_token_once)
 {
@@ -248,7 +250,7 @@ Test(model_generate, a_sampler_chooses_and_sees_what_it_chose)
     env_release(&e);
 }
 
-/* ---- perplexity ----------------------------------------------------------------------------------------------- */
+/* ---- perplexity ---------------------------------------------------------------------- */
 
 static Perplexity score(Fake *f, const int32_t *ids, int n, int chunk)
 {

@@ -1,5 +1,6 @@
-/* model_regress.c - every input in tests/regress that a fuzzer of model files found, or starts from, is read or
- * refused in one sentence that begins with the file's name; and the inputs to start from do get through. */
+/* model_regress.c - every input in tests/regress that a fuzzer of model files found, or
+ * starts from, is read or refused in one sentence that begins with the file's name; and the
+ * inputs to start from do get through. */
 #include "model/model.h"
 #include "tests/helpers.h"
 
@@ -44,7 +45,8 @@ static int read_all(const char *folder, void (*body)(Env *e, void *arg))
         env_init(&e);
         if (d->d_name[0] != '.') {
             const char *path = arena_printf(&e.model, "%s/%s", folder, d->d_name);
-            cr_assert(os_read_file(&e.model, path, 1u << 24, &text, &in.len, &err), "%s", err.text);
+            cr_assert(os_read_file(&e.model, path, 1u << 24, &text, &in.len, &err), "%s",
+                      err.text);
             in.text = text;
             bool ok = env_try(&e, body, &in);
             n_accepted += ok;

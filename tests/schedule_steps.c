@@ -102,6 +102,16 @@ Test(schedule, matmul_lanes_along_k)
     CHECK(matmul, schedules, some_rows);
 }
 
+Test(schedule, matmul_with_a_staged_tile)
+{
+    static const char *const schedules[] = {
+        "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; stage a m.o; par n.o",
+        "split n 16 mask; split m 4 peel; order m.o n.o k m.i n.i; stage a m.o; stage b n.o",
+        "split n 8 peel; split k 5 peel; order m n.o k.o k.i n.i; stage b k.o; vec n.i",
+    };
+    CHECK(matmul, schedules, some_rows);
+}
+
 /* ---- two products and an epilogue ---- */
 
 static const Kernel *swiglu(Env *e)
@@ -307,6 +317,10 @@ static void refusals(Env *e, void *arg)
     refuses(e, k, "fma; fma", "fma: no accumulator adds a product.");
     refuses(e, k, "dot k", "dot k: axis k is not a reduce axis of extent 4.");
     refuses(e, k, "split k 4 peel; dot k.i", "dot k.i: acc0 is no i32 sum of products of i8.");
+    refuses(e, k, "split m 4 peel; stage a m.o; split n 8 peel",
+            "split n 8 peel: an operand is already staged: split, cut and order come first.");
+    refuses(e, k, "order n m k; stage a n",
+            "stage a n: the tile is as long as m, whose extent is not constant.");
     refuses(e, k, "cut k 4", "cut k 4: k is a reduce axis, and its sum is one.");
     refuses(e, k, "cut n 46", "cut n 46: n does not surely have as many elements.");
     refuses(e, k, "cut m 4", "cut m 4: m does not surely have as many elements.");

@@ -100,9 +100,8 @@ ReadFn *read_fn(const Machine *m)
 
 /* ---- arithmetic ------------------------------------------------------------------------------------ */
 
-enum {
-    SUMS = 12
-}; /* two units with a latency of four or five need ten; sixteen registers hold these */
+/* Two units with a latency of four or five cycles need ten; sixteen registers hold these. */
+enum { SUMS = 12 };
 
 /* The compiler must not know the operands, or it computes the answer itself. */
 #define HIDE(v) __asm__ volatile("" : REGISTER(v))
@@ -153,7 +152,8 @@ TARGET("fma")
 ARITH(fma_128, __m128, FMA128, ADD)
 TARGET("fma")
 ARITH(fma_256, __m256, FMA256, ADD)
-TARGET("avx512f") ARITH(fma_512, __m512, FMA512, ADD) TARGET("avx512vnni,avx512vl")
+TARGET("avx512f")
+ARITH(fma_512, __m512, FMA512, ADD) TARGET("avx512vnni,avx512vl")
     ARITH(dot_256, __m256i, _mm256_dpbusd_epi32, ADD) TARGET("avxvnni")
         ARITH(dot_256_vex, __m256i, _mm256_dpbusd_avx_epi32, ADD) TARGET("avx512vnni")
             ARITH(dot_512, __m512i, _mm512_dpbusd_epi32, ADD)

@@ -1,5 +1,5 @@
-/* arguments.c - a graph's inputs and weights: from NumPy files where they are given, weights from the
- * model's own folder, the rest from a seed. */
+/* arguments.c - a graph's inputs and weights: from NumPy files where they are given, weights
+ * from the model's own folder, the rest from a seed. */
 #include <math.h>
 #include <string.h>
 
@@ -41,8 +41,8 @@ static int64_t integer_bound(const Graph *g, const Node *input, const Sizes *z)
 }
 
 /* Values of node n: its own stream, so that adding an input changes no other. */
-static void fill_seeded(const Tensor *t, const char *name, uint64_t seed, double scale, double offset,
-                        int64_t bound)
+static void fill_seeded(const Tensor *t, const char *name, uint64_t seed, double scale,
+                        double offset, int64_t bound)
 {
     Rng r;
     Hash h = hash_str(name);
@@ -80,7 +80,8 @@ static void load_weights(Env *e, const Source *s, Weights *w)
     if (has) {
         Config c = config_read(e, s->path);
         machine_read(e, "", &machine);
-        weights_load(e, w, &c, s->path, machine.n_threads, terminal_progress(), "reading weights");
+        weights_load(e, w, &c, s->path, machine.n_threads, terminal_progress(),
+                     "reading weights");
     }
 }
 
@@ -94,8 +95,8 @@ static const Tensor *loaded_weight(const Weights *w, const char *name)
     return NULL;
 }
 
-static Tensor weight_tensor(Env *e, const Node *n, const Sizes *z, uint64_t seed, const Given *given,
-                            const Weights *w)
+static Tensor weight_tensor(Env *e, const Node *n, const Sizes *z, uint64_t seed,
+                            const Given *given, const Weights *w)
 {
     const Tensor *loaded = loaded_weight(w, n->attr.name);
     if (given) {
@@ -109,8 +110,8 @@ static Tensor weight_tensor(Env *e, const Node *n, const Sizes *z, uint64_t seed
     return t;
 }
 
-static NamedTensor input_tensor(Env *e, const Graph *g, const Node *n, const Sizes *z, uint64_t seed,
-                                const Given *given)
+static NamedTensor input_tensor(Env *e, const Graph *g, const Node *n, const Sizes *z,
+                                uint64_t seed, const Given *given)
 {
     NamedTensor out = {.name = n->attr.name};
     if (given) {
@@ -133,8 +134,8 @@ static void need_names(Env *e, const Graph *g, const Given *given, int n_given)
             found = found || !strcmp(g->weights.at[k]->attr.name, given[i].name);
         }
         if (!found) {
-            fail(e, E_INPUT, "--input %s=%s: the graph has no input or weight of that name.", given[i].name,
-                 given[i].path);
+            fail(e, E_INPUT, "--input %s=%s: the graph has no input or weight of that name.",
+                 given[i].name, given[i].path);
         }
     }
 }

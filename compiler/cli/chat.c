@@ -1,5 +1,6 @@
-/* chat.c - `nanocompile chat`: a conversation on the terminal. History is kept, and the cache with it:
- * each turn feeds only what is new. Sampling is the folder's generation_config.json, and it says so. */
+/* chat.c - `nanocompile chat`: a conversation on the terminal. History is kept, and the
+ * cache with it: each turn feeds only what is new. Sampling is the folder's
+ * generation_config.json, and it says so. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -135,7 +136,8 @@ enum { KEY_SPECIAL = 800, KEY_SYSTEM };
 
 static const struct argp_option options[] = {
     {"system", KEY_SYSTEM, "TEXT", 0, "system prompt instead of the folder's own", 0},
-    {"parse-special", KEY_SPECIAL, NULL, 0, "control tokens in what you type are control tokens", 0},
+    {"parse-special", KEY_SPECIAL, NULL, 0,
+     "control tokens in what you type are control tokens", 0},
     {0},
 };
 
@@ -151,8 +153,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_SYSTEM: o->system = arg; return 0;
     case ARGP_KEY_END:
         if (!o->model.dir) {
-            argp_error(state, "say which model: --model DIR; the small one that comes with the program "
-                              "cannot chat");
+            argp_error(
+                state,
+                "say which model: --model DIR; the small one that comes with the program "
+                "cannot chat");
         }
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -160,11 +164,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const char doc[] =
-    "A conversation on the terminal, or with a message on each line of standard input. Samples as the "
+    "A conversation on the terminal, or with a message on each line of standard input. Samples "
+    "as the "
     "folder's generation_config.json says.\v"
     "Needs a Qwen2 or Qwen2.5 chat model as Hugging Face serves it: a folder with config.json, "
     "generation_config.json, model.safetensors (or shards and their index), tokenizer.json and "
-    "tokenizer_config.json. The first run compiles the model's kernels, which takes some seconds; later "
+    "tokenizer_config.json. The first run compiles the model's kernels, which takes some "
+    "seconds; later "
     "ones find them in the cache.\n\n"
     "  nanocompile chat --model Qwen2.5-0.5B-Instruct\n\n"
     "Within it /reset starts again, /exit or Ctrl-D ends, Ctrl-C stops a reply.";

@@ -1,4 +1,5 @@
-/* cli.h - what the commands of nanocompile share. One file a command; main.c holds their table. */
+/* cli.h - what the commands of nanocompile share. One file a command; main.c holds their
+ * table. */
 #ifndef NC_CLI_H
 #define NC_CLI_H
 
@@ -8,7 +9,7 @@
 #include "model/model.h"
 #include "run/run.h"
 
-/* ---- main.c: the commands. argv[0] is "nanocompile COMMAND". Each returns the exit status. ------- */
+/* ---- main.c: the commands. argv[0] is "nanocompile COMMAND". Each returns the exit status. ---- */
 int cmd_dump(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_check(int argc, char **argv);
@@ -20,20 +21,23 @@ int cmd_synth(int argc, char **argv);
 int cmd_tokenize(int argc, char **argv);
 int cmd_detokenize(int argc, char **argv);
 
-/* Runs body in an Env of its own; a failure is printed as one sentence. Returns 0, 1, or 130 after
- * Ctrl-C. */
+/* Runs body in an Env of its own; a failure is printed as one sentence. Returns 0, 1, or 130
+ * after Ctrl-C. */
 int cli_run(void (*body)(Env *e, void *arg), void *arg);
 /* Runs body, then release on every way out; a failure goes on afterwards. */
-void cli_finally(Env *e, void (*body)(Env *e, void *arg), void (*release)(void *arg), void *arg);
+void cli_finally(Env *e, void (*body)(Env *e, void *arg), void (*release)(void *arg),
+                 void *arg);
 void cli_flush(Buf *out); /* to stdout, at once; dies when it cannot be written */
 
-/* ---- terminal.c: standard input, progress, Ctrl-C ------------------------------------------------- */
-void read_stdin(Env *e, size_t max_bytes, char **text, size_t *len); /* to its end; E_IO, E_INPUT */
-LoadProgress *terminal_progress(void); /* its ctx: what is being done; NULL: stderr is no terminal */
+/* ---- terminal.c: standard input, progress, Ctrl-C ------------------------------------ */
+void read_stdin(Env *e, size_t max_bytes, char **text,
+                size_t *len); /* to its end; E_IO, E_INPUT */
+LoadProgress *terminal_progress(
+    void);                       /* its ctx: what is being done; NULL: stderr is no terminal */
 extern volatile int interrupted; /* Ctrl-C came: end what runs. A second one ends the program */
 void catch_interrupt(void);      /* from now on, and interrupted is 0 again */
 
-/* ---- options.c: values of options; name: without its dashes --------------------------------------- */
+/* ---- options.c: values of options; name: without its dashes -------------------------- */
 typedef enum Format { FORMAT_TEXT, FORMAT_MD, FORMAT_CSV, FORMAT_JSON } Format;
 int64_t option_int(struct argp_state *state, const char *name, const char *text, int64_t least,
                    int64_t most);
@@ -43,60 +47,65 @@ int option_choice(struct argp_state *state, const char *name, const char *text, 
                   const char *const *choices); /* its index */
 Format option_format(struct argp_state *state, const char *text);
 
-/* ---- source.c: the model argument and the options that say what is built from it ----------------- */
+/* ---- source.c: the model argument and the options that say what is built from it ----- */
 typedef struct Setting { /* a symbol's value: --seq 1, --past 17, --set NAME=N */
     const char *name;
     int64_t value;
 } Setting;
 
 typedef struct Source {
-    const char *path;    /* a model folder, a config.json or a .ncg file */
-    int n_layers;        /* -1: as the config says */
-    bool last_only;      /* logits of the last row only */
-    unsigned without;    /* bits of StageBit */
-    unsigned with;       /* switched on again though what they serve is off */
+    const char *path; /* a model folder, a config.json or a .ncg file */
+    int n_layers;     /* -1: as the config says */
+    bool last_only;   /* logits of the last row only */
+    unsigned without; /* bits of StageBit */
+    unsigned with;    /* switched on again though what they serve is off */
     Format format;
-    bool time;           /* print time per stage */
+    bool time; /* print time per stage */
     int n_settings;
     Setting setting[16];
 } Source;
 
 extern const struct argp source_argp; /* as an argp child; its input is a Source */
 Source source_default(void);
-unsigned source_without(const Source *s); /* without fuse, what only serves it is off too */
-bool source_is_text(const Source *s);     /* a .ncg file, not a model */
+unsigned source_without(const Source *s);     /* without fuse, what only serves it is off too */
+bool source_is_text(const Source *s);         /* a .ncg file, not a model */
 Graph *source_graph(Env *e, const Source *s); /* E_IO, E_SYNTAX ...: names file and cause */
 /* Compiles, and with --time prints the stages to stderr. */
 Program *source_compile(Env *e, const Source *s, const Graph *g, Compile *c);
-/* Values by symbol id: the settings, and 1 (seq) or 0 (past) or 2 (others) where nothing was said. */
+/* Values by symbol id: the settings, and 1 (seq) or 0 (past) or 2 (others) where nothing was
+ * said. */
 void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z);
 
-/* ---- table.c: listings in four formats ------------------------------------------------------------ */
+/* ---- table.c: listings in four formats ----------------------------------------------- */
 typedef struct Table {
     Arena *arena;
-    const char *name;          /* of the JSON array */
+    const char *name; /* of the JSON array */
     int n_columns;
-    const char *column[16];    /* a heading that starts with '#' is a number: right-aligned, bare in JSON */
-    Vec(const char *) cell;    /* row after row */
+    const char *column
+        [16]; /* a heading that starts with '#' is a number: right-aligned, bare in JSON */
+    Vec(const char *) cell; /* row after row */
 } Table;
 
-void table_init(Table *t, Arena *a, const char *name, int n_columns, const char *const *columns);
+void table_init(Table *t, Arena *a, const char *name, int n_columns,
+                const char *const *columns);
 void table_cell(Table *t, const char *fmt, ...) PRINTF(2, 3);
 void table_print(const Table *t, Format format, Buf *out);
 
-/* ---- arguments.c: seeded or given tensors for a graph's inputs and weights ------------------------- */
+/* ---- arguments.c: seeded or given tensors for a graph's inputs and weights ----------- */
 typedef struct Given { /* --input NAME=FILE.npy */
     const char *name, *path;
 } Given;
 
-/* Fills args for g at sizes z. Weights are the model folder's where it has some (loaded into w, which is
- * the caller's to release and may be empty), else come from the seed: N(0, 1) scaled so that activations
- * stay finite. Inputs are N(0, 1); integers that index a table stay in its range. */
+/* Fills args for g at sizes z. Weights are the model folder's where it has some (loaded into
+ * w, which is the caller's to release and may be empty), else come from the seed: N(0, 1)
+ * scaled so that activations stay finite. Inputs are N(0, 1); integers that index a table
+ * stay in its range. */
 void arguments_make(Env *e, const Source *s, const Graph *g, const Sizes *z, uint64_t seed,
                     const Given *given, int n_given, Weights *w, Args *args);
 
-/* ---- weights.c: `dump weights` ---------------------------------------------------------------------- */
-/* The tensors of a file, an index or a model folder; a folder with a config.json must fit it. */
+/* ---- weights.c: `dump weights` ------------------------------------------------------- */
+/* The tensors of a file, an index or a model folder; a folder with a config.json must fit
+ * it. */
 void dump_weights(Env *e, const char *path, Format format, Buf *out);
 
 #endif

@@ -1,5 +1,6 @@
-/* eval.c - `nanocompile eval MODEL`: runs a graph by any of its three meanings (the graph interpreter,
- * the nest interpreter, compiled C) on seeded or given inputs, prints the outputs or compares them. */
+/* eval.c - `nanocompile eval MODEL`: runs a graph by any of its three meanings (the graph
+ * interpreter, the nest interpreter, compiled C) on seeded or given inputs, prints the
+ * outputs or compares them. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ typedef struct Options {
     int n_ways;
     const char *way[MAX_WAYS];
     bool compare;
-    bool all;            /* print every element */
+    bool all; /* print every element */
     bool blas;
     uint64_t seed;
     const char *out_dir; /* NULL: print */
@@ -24,14 +25,14 @@ typedef struct Options {
 typedef struct Eval {
     Env *e;
     const Options *o;
-    const Graph *g;      /* as built: its interpretation is the definition */
+    const Graph *g; /* as built: its interpretation is the definition */
     Compile c;
     Program *p;
-    Weights weights;     /* of the model folder, or empty */
+    Weights weights; /* of the model folder, or empty */
     Args args;
 } Eval;
 
-/* ---- the three ways ---- */
+/* ---- the three ways ------------------------------------------------------------------ */
 
 static void by_interpreter(Eval *v, Tensor *out)
 {
@@ -109,7 +110,7 @@ static const Way *find_way(const char *name)
     return NULL;
 }
 
-/* ---- printing ---- */
+/* ---- printing ------------------------------------------------------------------------ */
 
 static void print_type(const Tensor *t, Buf *out)
 {
@@ -159,16 +160,17 @@ static void write_outputs(Eval *v, const Tensor *out)
     }
 }
 
-/* ---- comparing ---- */
+/* ---- comparing ----------------------------------------------------------------------- */
 
 typedef struct Difference {
-    int64_t n_bits;          /* elements whose bits differ; all NaNs are alike */
+    int64_t n_bits; /* elements whose bits differ; all NaNs are alike */
     double max_abs, max_rel;
 } Difference;
 
 static void differ(Difference *d, Dtype t, Value a, Value b)
 {
-    double x = t == DT_F32 ? (double)a.f : (double)a.i, y = t == DT_F32 ? (double)b.f : (double)b.i;
+    double x = t == DT_F32 ? (double)a.f : (double)a.i,
+           y = t == DT_F32 ? (double)b.f : (double)b.i;
     double abs = x == y ? 0 : fabs(x - y), scale = fmax(fabs(x), fabs(y));
     if (value_same(a, b, t)) {
         return;
@@ -184,12 +186,14 @@ static Difference difference(const Tensor *a, const Tensor *b)
 {
     Difference d = {0};
     for (int64_t i = 0, n = tensor_count(a); i < n; i++) {
-        differ(&d, a->dtype, value_load(a->data, a->dtype, i), value_load(b->data, b->dtype, i));
+        differ(&d, a->dtype, value_load(a->data, a->dtype, i),
+               value_load(b->data, b->dtype, i));
     }
     return d;
 }
 
-static bool print_comparison(Eval *v, const char *way, const Tensor *first, const Tensor *out, Table *t)
+static bool print_comparison(Eval *v, const char *way, const Tensor *first, const Tensor *out,
+                             Table *t)
 {
     bool agree = true;
     for (int i = 0; i < v->g->outputs.n; i++) {
@@ -210,7 +214,8 @@ static bool print_comparison(Eval *v, const char *way, const Tensor *first, cons
 
 static void compare(Eval *v, Tensor **out)
 {
-    static const char *const columns[] = {"of", "and", "output", "#elements", "#differ", "#max abs", "#max rel", "verdict"};
+    static const char *const columns[] = {"of",      "and",      "output",   "#elements",
+                                          "#differ", "#max abs", "#max rel", "verdict"};
     Table t;
     Buf text;
     bool agree = true;
@@ -222,13 +227,15 @@ static void compare(Eval *v, Tensor **out)
     table_print(&t, v->o->source.format, &text);
     cli_flush(&text);
     if (!agree) {
-        fail(v->e, E_RANGE, "%s: the outputs differ by more than %g, relative.", v->o->source.path, LIBM_TOLERANCE);
+        fail(v->e, E_RANGE, "%s: the outputs differ by more than %g, relative.",
+             v->o->source.path, LIBM_TOLERANCE);
     }
 }
 
-/* ---- the command ---- */
+/* ---- the command --------------------------------------------------------------------- */
 
-/* Refuses what would only end in a machine without memory: arguments, outputs and temporaries together. */
+/* Refuses what would only end in a machine without memory: arguments, outputs and
+ * temporaries together. */
 static void need_memory(const Eval *v, const Sizes *z)
 {
     Machine m;
@@ -238,13 +245,16 @@ static void need_memory(const Eval *v, const Sizes *z)
     bool counted = plan_update(&plan, v->p, z->value);
     for (int i = 0; i < v->p->buffer.n; i++) {
         const Buffer *b = &v->p->buffer.at[i];
-        int copies = b->kind == BUF_TEMP || b->kind == BUF_CONST ? 0 : b->kind == BUF_OUTPUT ? v->o->n_ways : 1;
+        int copies = b->kind == BUF_TEMP || b->kind == BUF_CONST ? 0
+                     : b->kind == BUF_OUTPUT                     ? v->o->n_ways
+                                                                 : 1;
         bytes += (double)dim_value(b->count, z->value) * dtype_bytes(b->dtype) * copies;
     }
     bytes += counted ? (double)plan.arena_bytes : HUGE_VAL;
     machine_read(v->e, "", &m);
     if (m.memory_bytes && bytes > (double)m.memory_bytes) {
-        fail(v->e, E_INPUT, "%s: at these sizes it takes %.3g bytes of memory, and this machine has %.3g.",
+        fail(v->e, E_INPUT,
+             "%s: at these sizes it takes %.3g bytes of memory, and this machine has %.3g.",
              v->o->source.path, bytes, (double)m.memory_bytes);
     }
 }
@@ -269,7 +279,8 @@ static void evaluate(Env *e, void *arg)
     source_sizes(e, &o->source, v->g, &z);
     v->p = source_compile(e, &o->source, v->g, &v->c);
     need_memory(v, &z);
-    arguments_make(e, &o->source, v->g, &z, o->seed, o->given, o->n_given, &v->weights, &v->args);
+    arguments_make(e, &o->source, v->g, &z, o->seed, o->given, o->n_given, &v->weights,
+                   &v->args);
     for (int i = 0; i < o->n_ways; i++) {
         out[i] = arena_array(&e->model, Tensor, v->g->outputs.n);
         find_way(o->way[i])->run(v, out[i]);
@@ -300,9 +311,11 @@ enum { KEY_WITH_WAY = 512, KEY_COMPARE, KEY_SEED, KEY_INPUT, KEY_OUT, KEY_BLAS, 
 
 static const struct argp_option options[] = {
     {"by", KEY_WITH_WAY, "interp|nest|c", 0, "how to run it (default: c)", 0},
-    {"compare", KEY_COMPARE, "WAY,WAY[,WAY]", 0, "run it these ways and compare with the first", 0},
+    {"compare", KEY_COMPARE, "WAY,WAY[,WAY]", 0, "run it these ways and compare with the first",
+     0},
     {"seed", KEY_SEED, "N", 0, "of inputs and weights that are not given (default: 1)", 0},
-    {"input", KEY_INPUT, "NAME=FILE.npy", 0, "an input or weight from a file; may be repeated", 0},
+    {"input", KEY_INPUT, "NAME=FILE.npy", 0, "an input or weight from a file; may be repeated",
+     0},
     {"out", KEY_OUT, "DIR", 0, "write each output to DIR/NAME.npy instead of printing it", 0},
     {"all", KEY_ALL, NULL, 0, "print every element", 0},
     {"blas", KEY_BLAS, NULL, 0, "interp only: matmul by OpenBLAS, faster, other rounding", 0},
@@ -314,7 +327,8 @@ static void parse_ways(struct argp_state *state, Options *o, char *list)
     o->n_ways = 0;
     for (char *rest = list, *name; (name = strsep(&rest, ","));) {
         if (!find_way(name)) {
-            argp_error(state, "there is no way '%s' to run a graph: interp, nest and c are", name);
+            argp_error(state, "there is no way '%s' to run a graph: interp, nest and c are",
+                       name);
         } else if (o->n_ways == MAX_WAYS) {
             argp_error(state, "at most %d ways can be compared", MAX_WAYS);
         } else {
@@ -346,9 +360,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_OUT: o->out_dir = arg; return 0;
     case KEY_ALL: o->all = true; return 0;
     case KEY_BLAS: o->blas = true; return 0;
-    case ARGP_KEY_ARG:
-        o->source.path = arg;
-        return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
+    case ARGP_KEY_ARG: o->source.path = arg; return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
     case ARGP_KEY_END:
         if (!o->source.path) {
             argp_error(state, "say which model: a folder, a config.json or a .ncg file");
@@ -361,10 +373,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_eval(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options, parse, "MODEL",
-                                     "Runs a graph on seeded or given inputs; prints or compares the outputs. "
-                                     "A model folder's own weights are used where it has them.",
-                                     children, NULL, NULL};
+    static const struct argp argp = {
+        options,
+        parse,
+        "MODEL",
+        "Runs a graph on seeded or given inputs; prints or compares the outputs. "
+        "A model folder's own weights are used where it has them.",
+        children,
+        NULL,
+        NULL};
     Options o = {.source = source_default(), .n_ways = 1, .way = {"c"}, .seed = 1};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(eval_body, &o);

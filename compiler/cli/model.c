@@ -1,5 +1,5 @@
-/* model.c - opening a model folder for the commands that run one: config and tokenizer, which refuse
- * at once, then weights and kernels, which take time. */
+/* model.c - opening a model folder for the commands that run one: config and tokenizer,
+ * which refuse at once, then weights and kernels, which take time. */
 #include <string.h>
 #include <unistd.h>
 
@@ -8,22 +8,27 @@
 enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_THREADS };
 
 static const struct argp_option options[] = {
-    {"model", 'm', "DIR", 0, "model folder (default: the small model that comes with the program)", 1},
+    {"model", 'm', "DIR", 0,
+     "model folder (default: the small model that comes with the program)", 1},
     {"by", KEY_BY, "c|nest|interp", 0, "how to run it (default: c)", 2},
     {"without", KEY_WITHOUT, "fuse", 0, "one kernel for every node", 2},
     {"blas", KEY_BLAS, NULL, 0, "interp only: matmul by OpenBLAS, faster, other rounding", 2},
-    {"threads", KEY_THREADS, "N", 0, "threads that load weights and compile (default: all it may use)", 2},
+    {"threads", KEY_THREADS, "N", 0,
+     "threads that load weights and compile (default: all it may use)", 2},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const ways[] = {[BY_C] = "c", [BY_NEST] = "nest", [BY_INTERP] = "interp"};
+    static const char *const ways[] = {
+        [BY_C] = "c", [BY_NEST] = "nest", [BY_INTERP] = "interp"};
     static const char *const stages[] = {"fuse"};
     ModelOptions *o = state->input;
     switch (key) {
     case 'm': o->dir = arg; return 0;
-    case KEY_BY: o->way = (EngineWay)option_choice(state, "by", arg, countof(ways), ways); return 0;
+    case KEY_BY:
+        o->way = (EngineWay)option_choice(state, "by", arg, countof(ways), ways);
+        return 0;
     case KEY_BLAS: o->blas = true; return 0;
     case KEY_WITHOUT:
         option_choice(state, "without", arg, countof(stages), stages);
@@ -42,7 +47,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp model_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
 
 /* Installed beside the program, or in the source tree that it was built in. */
-static const char *const own_model[] = {"../share/nanocompile/tiny-qwen2", "../../tests/data/tiny-qwen2"};
+static const char *const own_model[] = {"../share/nanocompile/tiny-qwen2",
+                                        "../../tests/data/tiny-qwen2"};
 
 const char *model_dir(Env *e, const char *given)
 {
@@ -55,16 +61,18 @@ const char *model_dir(Env *e, const char *given)
     char *slash = strrchr(exe, '/');
     for (size_t i = 0; slash && i < countof(own_model); i++) {
         struct stat st;
-        const char *dir = arena_printf(&e->model, "%.*s/%s", (int)(slash - exe), exe, own_model[i]);
+        const char *dir =
+            arena_printf(&e->model, "%.*s/%s", (int)(slash - exe), exe, own_model[i]);
         if (!os.stat(dir, &st)) {
             return dir;
         }
     }
-    fail(e, E_INPUT, "The small model that comes with the program is not here; say which one: --model DIR, "
-                     "a folder with config.json, model.safetensors and tokenizer.json.");
+    fail(e, E_INPUT,
+         "The small model that comes with the program is not here; say which one: --model DIR, "
+         "a folder with config.json, model.safetensors and tokenizer.json.");
 }
 
-/* ---- the parts, in the order of their price ---- */
+/* ---- the parts, in the order of their price ------------------------------------------ */
 
 void model_tokenizer(Env *e, Model *m)
 {
@@ -97,7 +105,8 @@ void model_load(Env *e, Model *m, bool all)
                         .gemm = gemm_of(e, o),
                         .n_threads = o->n_threads ? o->n_threads : machine.n_threads,
                         .stop = &interrupted};
-    weights_load(e, &m->weights, &m->config, m->dir, eo.n_threads, terminal_progress(), "reading weights");
+    weights_load(e, &m->weights, &m->config, m->dir, eo.n_threads, terminal_progress(),
+                 "reading weights");
     if (m->weights.note) {
         fprintf(stderr, "%s\n", m->weights.note);
     }
@@ -107,7 +116,7 @@ void model_load(Env *e, Model *m, bool all)
     }
 }
 
-/* ---- using one ---- */
+/* ---- using one ----------------------------------------------------------------------- */
 
 typedef struct Use {
     void (*body)(Env *e, Model *m, void *arg);
@@ -118,7 +127,12 @@ typedef struct Use {
 static void use(Env *e, void *arg)
 {
     Use *u = arg;
+    struct stat st;
     u->m.dir = model_dir(e, u->m.o->dir);
+    if (!os.stat(u->m.dir, &st) && !S_ISDIR(st.st_mode)) {
+        fail(e, E_INPUT, "%s is no folder; --model takes the one that holds config.json.",
+             u->m.dir);
+    }
     u->m.config = config_read(e, u->m.dir);
     u->body(e, &u->m, u->arg);
 }
@@ -131,7 +145,8 @@ static void close_model(void *arg)
     tokenizer_release(m->tokenizer);
 }
 
-void model_use(Env *e, const ModelOptions *o, void (*body)(Env *e, Model *m, void *arg), void *arg)
+void model_use(Env *e, const ModelOptions *o, void (*body)(Env *e, Model *m, void *arg),
+               void *arg)
 {
     Use u = {.body = body, .arg = arg, .m = {.o = o}};
     catch_interrupt();

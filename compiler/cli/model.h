@@ -4,13 +4,13 @@
 
 #include "cli/cli.h"
 
-/* ---- model.c: a model folder, opened cheap parts first ------------------------------------------ */
+/* ---- model.c: a model folder, opened cheap parts first ------------------------------- */
 typedef struct ModelOptions {
-    const char *dir;      /* NULL: the model that comes with the program */
+    const char *dir; /* NULL: the model that comes with the program */
     EngineWay way;
     bool blas;
     unsigned without;
-    int n_threads;        /* 0: as many as this process may use */
+    int n_threads; /* 0: as many as this process may use */
 } ModelOptions;
 
 extern const struct argp model_argp; /* as an argp child; its input is a ModelOptions */
@@ -25,15 +25,17 @@ typedef struct Model {
 } Model;
 
 /* Reads the folder's config, runs body, closes the model on every way out. */
-void model_use(Env *e, const ModelOptions *o, void (*body)(Env *e, Model *m, void *arg), void *arg);
+void model_use(Env *e, const ModelOptions *o, void (*body)(Env *e, Model *m, void *arg),
+               void *arg);
 void model_tokenizer(Env *e, Model *m);
-/* Weights and compiled kernels, the dear part: to be called when all that can be refused has been.
- * all: for logits of every row, else of the last. */
+/* Weights and compiled kernels, the dear part: to be called when all that can be refused has
+ * been. all: for logits of every row, else of the last. */
 void model_load(Env *e, Model *m, bool all);
-const char *model_dir(Env *e, const char *given); /* given, else the model that comes with the program */
+const char *model_dir(
+    Env *e, const char *given); /* given, else the model that comes with the program */
 
-/* ---- sampling.c: options for how tokens are chosen ------------------------------------------------- */
-#define X(field, type, off, allowed, words) + 1
+/* ---- sampling.c: options for how tokens are chosen ----------------------------------- */
+#define X(field, type, off, allowed, words) +1
 enum { N_SAMPLING = SAMPLING(X) };
 #undef X
 
@@ -47,9 +49,10 @@ typedef struct SamplingOptions {
 extern const struct argp sampling_argp; /* as an argp child; its input is a SamplingOptions */
 SamplingOptions sampling_options(void);
 bool sampling_given(const SamplingOptions *o); /* was any of them? */
-Sampling sampling_apply(const SamplingOptions *o, Sampling base); /* what was given, on top of base */
+Sampling sampling_apply(const SamplingOptions *o,
+                        Sampling base); /* what was given, on top of base */
 
-/* ---- speak.c: replies, streamed ------------------------------------------------------------------ */
+/* ---- speak.c: replies, streamed ------------------------------------------------------ */
 typedef struct Speaker {
     Model *m;
     Sampler sampler;
@@ -65,8 +68,8 @@ typedef struct Reply {
     int n_prompt;
 } Reply;
 
-/* Of a model that has a tokenizer. What o says on top of the folder's generation_config.json, where
- * own is set, else on top of greedy. */
+/* Of a model that has a tokenizer. What o says on top of the folder's
+ * generation_config.json, where own is set, else on top of greedy. */
 void speaker_init(Env *e, Speaker *s, Model *m, const SamplingOptions *o, bool own);
 /* Feeds ids to a loaded model and prints what it says as it comes. */
 void speaker_reply(Env *e, Speaker *s, const Ids *ids, Reply *r);

@@ -1,5 +1,5 @@
-/* options.c - the values of options, shared by every command. What is no such value leaves through
- * argp_error: one sentence and exit status 2. */
+/* options.c - the values of options, shared by every command. What is no such value leaves
+ * through argp_error: one sentence and exit status 2. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

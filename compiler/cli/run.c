@@ -1,4 +1,5 @@
-/* run.c - `nanocompile run`: one prompt, one reply. Greedy without penalty unless asked otherwise. */
+/* run.c - `nanocompile run`: one prompt, one reply. Greedy without penalty unless asked
+ * otherwise. */
 #include <string.h>
 
 #include "cli/model.h"
@@ -30,8 +31,8 @@ static void encode_plain(Env *e, const Run *run, Model *m, Ids *ids)
     }
 }
 
-/* Through the folder's chat template where it has one that we know, else as it stands. Returns what to
- * say about that. */
+/* Through the folder's chat template where it has one that we know, else as it stands.
+ * Returns what to say about that. */
 static const char *encode_prompt(Env *e, const Run *run, Model *m, Ids *ids)
 {
     const Options *o = run->o;
@@ -64,11 +65,12 @@ static void run_model(Env *e, Model *m, void *arg)
     const char *says = encode_prompt(e, run, m, &ids);
     int64_t positions = m->config.max_positions;
     if (positions && ids.n > positions) {
-        fail(e, E_INPUT, "The prompt has %d tokens, more than the model's %lld positions.", ids.n,
-             (long long)positions);
+        fail(e, E_INPUT, "The prompt has %d tokens, more than the model's %lld positions.",
+             ids.n, (long long)positions);
     }
     model_load(e, m, false);
-    fprintf(stderr, "%s[%s; seed %llu]\n", says, speaker.says, (unsigned long long)speaker.seed);
+    fprintf(stderr, "%s[%s; seed %llu]\n", says, speaker.says,
+            (unsigned long long)speaker.seed);
     speaker_reply(e, &speaker, &ids, &r);
     reply_report(&r);
     if (r.made.end == END_INTERRUPTED) {
@@ -93,7 +95,8 @@ static const struct argp_option options[] = {
     {"prompt", 'p', "TEXT", 0, "what to continue or answer; - reads standard input", 0},
     {"system", KEY_SYSTEM, "TEXT", 0, "system prompt instead of the folder's own", 0},
     {"raw", KEY_RAW, NULL, 0, "no chat template: the model continues the text", 0},
-    {"parse-special", KEY_SPECIAL, NULL, 0, "control tokens written in the prompt are control tokens", 0},
+    {"parse-special", KEY_SPECIAL, NULL, 0,
+     "control tokens written in the prompt are control tokens", 0},
     {0},
 };
 
@@ -109,9 +112,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_RAW: o->raw = true; return 0;
     case KEY_SPECIAL: o->parse_special = true; return 0;
     case KEY_SYSTEM: o->system = arg; return 0;
-    case ARGP_KEY_ARG:
-        o->prompt = arg;
-        return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
+    case ARGP_KEY_ARG: o->prompt = arg; return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
     case ARGP_KEY_END:
         if (!o->prompt) {
             argp_error(state, "say what to continue: --prompt TEXT");
@@ -124,10 +125,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const char doc[] =
-    "Answers a prompt, or continues it where the model has no chat template. Greedy unless asked "
+    "Answers a prompt, or continues it where the model has no chat template. Greedy unless "
+    "asked "
     "otherwise.\v"
-    "A model folder is what Hugging Face serves: config.json, model.safetensors (or shards and their "
-    "index), tokenizer.json and, for chat, tokenizer_config.json. The first run compiles the model's "
+    "A model folder is what Hugging Face serves: config.json, model.safetensors (or shards and "
+    "their "
+    "index), tokenizer.json and, for chat, tokenizer_config.json. The first run compiles the "
+    "model's "
     "kernels, which takes some seconds; later ones find them in the cache.\n\n"
     "  nanocompile run --model Qwen2.5-0.5B-Instruct --prompt \"What is 2+2?\"\n"
     "  nanocompile run --raw --prompt \"Once upon a time\" --temperature 0.8 --seed 7";

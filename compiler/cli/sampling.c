@@ -11,29 +11,36 @@ enum {
 
 static const struct argp_option options[] = {
     {"temperature", KEY_FIRST + 0, "T", 0, "0 is greedy; logits are divided by it", 3},
-    {"top-k", KEY_FIRST + 1, "K", 0, "keep the K likeliest tokens and all equal to the last; 0 is off", 3},
+    {"top-k", KEY_FIRST + 1, "K", 0,
+     "keep the K likeliest tokens and all equal to the last; 0 is off", 3},
     {"top-p", KEY_FIRST + 2, "P", 0, "keep the likeliest tokens that make up P; 1 is off", 3},
-    {"min-p", KEY_FIRST + 3, "P", 0, "drop tokens less likely than P times the likeliest; 0 is off", 3},
-    {"repetition-penalty", KEY_FIRST + 4, "R", 0, "make tokens seen before less likely; 1 is off", 3},
+    {"min-p", KEY_FIRST + 3, "P", 0,
+     "drop tokens less likely than P times the likeliest; 0 is off", 3},
+    {"repetition-penalty", KEY_FIRST + 4, "R", 0,
+     "make tokens seen before less likely; 1 is off", 3},
     {"seed", KEY_SEED, "N", 0, "of the random numbers (default: 1)", 3},
     {"max-tokens", KEY_MAX, "N", 0, "at most so many new tokens (default: 256)", 3},
     {0},
 };
 
 /* In the range that the list allows; a whole number where the field is one. */
-static void set_column(struct argp_state *state, SamplingOptions *o, int column, const char *text)
+static void set_column(struct argp_state *state, SamplingOptions *o, int column,
+                       const char *text)
 {
     const char *name = options[column].name;
     double x = option_real(state, name, text);
     int i = 0;
-#define X(field, type, off, allowed, words)                                                   \
-    if (column == i++) {                                                                      \
-        if (!(allowed) || (double)(type)x != x) {                                             \
-            argp_error(state, "--%s takes a%s number: %s, not '%s'", name,                    \
-                       _Generic((type)0, double: "", default: " whole"), words, text);        \
-        }                                                                                     \
-        o->value.field = (type)x;                                                             \
-        o->is_given[column] = true;                                                           \
+#define X(field, type, off, allowed, words)                                \
+    if (column == i++) {                                                   \
+        if (!(allowed) || (double)(type)x != x) {                          \
+            argp_error(state, "--%s takes a%s number: %s, not '%s'", name, \
+                       _Generic((type)0, double                            \
+                                : "", default                              \
+                                : " whole"),                               \
+                       words, text);                                       \
+        }                                                                  \
+        o->value.field = (type)x;                                          \
+        o->is_given[column] = true;                                        \
     }
     SAMPLING(X)
 #undef X
@@ -44,7 +51,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     SamplingOptions *o = state->input;
     switch (key) {
     case KEY_SEED: o->seed = option_seed(state, arg); return 0;
-    case KEY_MAX: o->max_tokens = (int)option_int(state, "max-tokens", arg, 1, INT32_MAX); return 0;
+    case KEY_MAX:
+        o->max_tokens = (int)option_int(state, "max-tokens", arg, 1, INT32_MAX);
+        return 0;
     default:
         if (key >= KEY_FIRST && key < KEY_FIRST + N_SAMPLING) {
             set_column(state, o, key - KEY_FIRST, arg);
@@ -74,7 +83,8 @@ bool sampling_given(const SamplingOptions *o)
 Sampling sampling_apply(const SamplingOptions *o, Sampling base)
 {
     int i = 0;
-#define X(field, type, off, allowed, words) base.field = o->is_given[i++] ? o->value.field : base.field;
+#define X(field, type, off, allowed, words) \
+    base.field = o->is_given[i++] ? o->value.field : base.field;
     SAMPLING(X)
 #undef X
     return base;

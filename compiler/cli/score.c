@@ -1,5 +1,5 @@
-/* score.c - `nanocompile perplexity` and `nanocompile logits`: what the model thinks of a text, a
- * prompt or token ids. Ids need no tokenizer. */
+/* score.c - `nanocompile perplexity` and `nanocompile logits`: what the model thinks of a
+ * text, a prompt or token ids. Ids need no tokenizer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,8 @@ static Ids tokens_of(Env *e, const Options *o, Model *m)
     char *text = (char *)o->prompt;
     size_t len = text ? strlen(text) : 0;
     Err err;
-    if (o->text_file && !os_read_file(&e->model, o->text_file, MAX_TEXT_BYTES, &text, &len, &err)) {
+    if (o->text_file &&
+        !os_read_file(&e->model, o->text_file, MAX_TEXT_BYTES, &text, &len, &err)) {
         fail_err(e, &err);
     }
     if (o->ids) {
@@ -59,8 +60,8 @@ static void perplexity_body(Env *e, Model *m, void *arg)
     if (!perplexity(engine_stepper(m->engine), ids.at, ids.n, o->chunk, &p, &err)) {
         fail_err(e, &err);
     }
-    printf("perplexity %.10g\nmean NLL %.15g\ntokens %d, scored %d, chunks of %d: %d\n", p.perplexity,
-           p.mean_nll, ids.n, p.n_scored, o->chunk, p.n_chunks);
+    printf("perplexity %.10g\nmean NLL %.15g\ntokens %d, scored %d, chunks of %d: %d\n",
+           p.perplexity, p.mean_nll, ids.n, p.n_scored, o->chunk, p.n_chunks);
 }
 
 static void logits_body(Env *e, Model *m, void *arg)
@@ -93,11 +94,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_IDS: o->ids = arg; return 0;
     case 'o': o->out = arg; return 0;
     case KEY_CHUNK: o->chunk = (int)option_int(state, "chunk", arg, 2, INT32_MAX); return 0;
-    case KEY_TOKENS: o->n_tokens = (int)option_int(state, "tokens", arg, 1, INT32_MAX); return 0;
+    case KEY_TOKENS:
+        o->n_tokens = (int)option_int(state, "tokens", arg, 1, INT32_MAX);
+        return 0;
     case KEY_SPECIAL: o->parse_special = true; return 0;
     case ARGP_KEY_END:
         if (!!o->text_file + !!o->prompt + !!o->ids != 1) {
-            argp_error(state, "say what to score: one of --text FILE, --prompt TEXT and --ids N,N,...");
+            argp_error(
+                state,
+                "say what to score: one of --text FILE, --prompt TEXT and --ids N,N,...");
         }
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -106,13 +111,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_child children[] = {{&model_argp, 0, NULL, 0}, {0}};
 
-#define TOKENS_OPTIONS                                                                                  \
-    {"text", KEY_TEXT, "FILE", 0, "a text file", 0}, {"prompt", 'p', "TEXT", 0, "a text", 0},           \
-        {"ids", KEY_IDS, "N,N,...", 0, "token ids", 0},                                                 \
-        {"tokens", KEY_TOKENS, "N", 0, "only the first N tokens", 0},                                   \
-    {                                                                                                   \
-        "parse-special", KEY_SPECIAL, NULL, 0, "control tokens written in the text are control tokens", \
-            0                                                                                           \
+#define TOKENS_OPTIONS                                                                        \
+    {"text", KEY_TEXT, "FILE", 0, "a text file", 0}, {"prompt", 'p', "TEXT", 0, "a text", 0}, \
+        {"ids", KEY_IDS, "N,N,...", 0, "token ids", 0},                                       \
+        {"tokens", KEY_TOKENS, "N", 0, "only the first N tokens", 0},                         \
+    {                                                                                         \
+        "parse-special", KEY_SPECIAL, NULL, 0,                                                \
+            "control tokens written in the text are control tokens", 0                        \
     }
 
 typedef struct Score {
@@ -137,11 +142,14 @@ static int score(const struct argp *argp, int argc, char **argv,
 int cmd_perplexity(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        TOKENS_OPTIONS, {"chunk", KEY_CHUNK, "N", 0, "tokens scored together (default: 128)", 0}, {0}};
+        TOKENS_OPTIONS,
+        {"chunk", KEY_CHUNK, "N", 0, "tokens scored together (default: 128)", 0},
+        {0}};
     static const struct argp argp = {
-        options, parse, NULL,
-        "Perplexity of a text, in chunks that do not overlap, each from position 0.",
-        children, NULL, NULL};
+        options,  parse,
+        NULL,     "Perplexity of a text, in chunks that do not overlap, each from position 0.",
+        children, NULL,
+        NULL};
     return score(&argp, argc, argv, perplexity_body);
 }
 
@@ -150,6 +158,7 @@ int cmd_logits(int argc, char **argv)
     static const struct argp_option options[] = {
         TOKENS_OPTIONS, {"out", 'o', "FILE.npy", 0, "where to (default: logits.npy)", 0}, {0}};
     static const struct argp argp = {
-        options, parse, NULL, "Logits of every position, as a NumPy file.", children, NULL, NULL};
+        options,  parse, NULL, "Logits of every position, as a NumPy file.",
+        children, NULL,  NULL};
     return score(&argp, argc, argv, logits_body);
 }

@@ -1,5 +1,5 @@
-/* speak.c - replies of the model: fed, sampled, decoded and printed as they come. What is said goes to
- * standard output, in whole characters; all about it goes to standard error. */
+/* speak.c - replies of the model: fed, sampled, decoded and printed as they come. What is
+ * said goes to standard output, in whole characters; all about it goes to standard error. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ void speaker_init(Env *e, Speaker *s, Model *m, const SamplingOptions *o, bool o
     sampler_init(&s->sampler, e, &sampling, (int)m->config.vocab_size, o->seed);
 }
 
-/* ---- one reply ---- */
+/* ---- one reply ----------------------------------------------------------------------- */
 
 typedef struct Speech {
     Decoder decoder;

@@ -11,7 +11,8 @@ static void synth_body(Env *e, void *arg)
     const Options *o = arg;
     Machine m;
     machine_read(e, "", &m);
-    synth_write(e, o->config, o->dir, o->seed, m.n_threads, terminal_progress(), "writing weights");
+    synth_write(e, o->config, o->dir, o->seed, m.n_threads, terminal_progress(),
+                "writing weights");
     Config c = config_read(e, o->dir);
     printf("%s: %lld parameters, seed %llu\n", o->dir, (long long)config_parameters(&c),
            (unsigned long long)o->seed);
@@ -38,7 +39,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const char doc[] =
-    "Writes a model folder of this config with seeded random BF16 weights, for machines without the real "
+    "Writes a model folder of this config with seeded random BF16 weights, for machines "
+    "without the real "
     "ones. CONFIG is a model folder or a config.json; tokenizer files beside it are copied.";
 
 int cmd_synth(int argc, char **argv)

@@ -21,7 +21,8 @@ void read_stdin(Env *e, size_t max_bytes, char **text, size_t *len)
             fail(e, E_IO, "Standard input cannot be read: %s.", strerror(errno));
         }
         if (n > 0 && (size_t)n > max_bytes - all.len) {
-            fail(e, E_INPUT, "Standard input holds more than the limit of %zu bytes.", max_bytes);
+            fail(e, E_INPUT, "Standard input holds more than the limit of %zu bytes.",
+                 max_bytes);
         }
         buf_bytes(&all, chunk, n < 0 ? 0 : (size_t)n);
     }
@@ -32,7 +33,8 @@ void read_stdin(Env *e, size_t max_bytes, char **text, size_t *len)
 static void show_progress(void *what, int64_t done_bytes, int64_t total_bytes)
 {
     int percent = total_bytes ? (int)((double)done_bytes / (double)total_bytes * 100) : 100;
-    fprintf(stderr, "\r%s: %3d%%%s", (const char *)what, percent, done_bytes == total_bytes ? "\n" : "");
+    fprintf(stderr, "\r%s: %3d%%%s", (const char *)what, percent,
+            done_bytes == total_bytes ? "\n" : "");
 }
 
 LoadProgress *terminal_progress(void)
@@ -40,7 +42,7 @@ LoadProgress *terminal_progress(void)
     return isatty(2) ? show_progress : NULL;
 }
 
-/* ---- Ctrl-C ---- */
+/* ---- Ctrl-C -------------------------------------------------------------------------- */
 
 volatile int interrupted;
 

@@ -1,5 +1,5 @@
-/* tokens.c - `nanocompile tokenize` and `nanocompile detokenize`: text to ids and back, singly or a
- * line of JSON each, so that corpora can be checked in bulk. */
+/* tokens.c - `nanocompile tokenize` and `nanocompile detokenize`: text to ids and back,
+ * singly or a line of JSON each, so that corpora can be checked in bulk. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,8 @@ static void flush_some(Tokens *k)
     }
 }
 
-static void print_ids(Tokens *k, const Ids *ids, const char *open, const char *between, const char *close)
+static void print_ids(Tokens *k, const Ids *ids, const char *open, const char *between,
+                      const char *close)
 {
     buf_str(&k->out, open);
     for (int i = 0; i < ids->n; i++) {
@@ -39,7 +40,7 @@ static void print_ids(Tokens *k, const Ids *ids, const char *open, const char *b
     buf_str(&k->out, close);
 }
 
-/* ---- plain text ---- */
+/* ---- plain text ---------------------------------------------------------------------- */
 
 static void tokenize_text(Tokens *k, const char *text, size_t len)
 {
@@ -66,12 +67,13 @@ static void detokenize_text(Tokens *k, const char *text, size_t len)
     }
     text += strspn(text, " \t\r\n");
     if (text < end) {
-        fail(k->e, E_INPUT, "Token ids are numbers separated by blanks or commas, not '%.20s'.", text);
+        fail(k->e, E_INPUT, "Token ids are numbers separated by blanks or commas, not '%.20s'.",
+             text);
     }
     tokenizer_decode(k->t, ids.at, ids.n, k->o->skip_special, &k->out);
 }
 
-/* ---- a line of JSON each ---- */
+/* ---- a line of JSON each ------------------------------------------------------------- */
 
 static void tokenize_json(Tokens *k, const json_t *value)
 {
@@ -79,7 +81,8 @@ static void tokenize_json(Tokens *k, const json_t *value)
     if (!json_is_string(value)) {
         fail(k->e, E_INPUT, "this is not a JSON string.");
     }
-    tokenizer_encode(k->t, json_string_value(value), json_string_length(value), k->o->parse_special, &ids);
+    tokenizer_encode(k->t, json_string_value(value), json_string_length(value),
+                     k->o->parse_special, &ids);
     print_ids(k, &ids, "[", ", ", "]\n");
 }
 
@@ -115,7 +118,8 @@ static void one_line(Env *e, void *arg)
     (l->k->o->back ? detokenize_json : tokenize_json)(l->k, l->value);
 }
 
-/* The JSON value is let go of on every way out, and the lines before one that fails are printed. */
+/* The JSON value is let go of on every way out, and the lines before one that fails are
+ * printed. */
 static void each_line(Tokens *k, const char *text, size_t len)
 {
     const char *end = text + len;
@@ -138,7 +142,7 @@ static void each_line(Tokens *k, const char *text, size_t len)
     }
 }
 
-/* ---- the commands ---- */
+/* ---- the commands -------------------------------------------------------------------- */
 
 static void with_text(Tokens *k, const char *text, size_t len)
 {
@@ -156,7 +160,8 @@ static void read_and_do(Env *e, void *arg)
     Buf joined;
     char *text;
     size_t len;
-    k->t = tokenizer_load(e, model_dir(e, o->tokenizer), 0); /* no model: an id without token is nothing */
+    k->t = tokenizer_load(e, model_dir(e, o->tokenizer),
+                          0); /* no model: an id without token is nothing */
     env_reset_kernel(e);
     buf_init(&k->out, &e->model);
     buf_init(&joined, &e->model);
@@ -203,20 +208,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-#define TOKENIZER_OPTION                                                                                    \
-    {                                                                                                       \
-        "tokenizer", 't', "FILE", 0, "a tokenizer.json, or a folder with one (default: the own model's)", 0 \
+#define TOKENIZER_OPTION                                                           \
+    {                                                                              \
+        "tokenizer", 't', "FILE", 0,                                               \
+            "a tokenizer.json, or a folder with one (default: the own model's)", 0 \
     }
 
 int cmd_tokenize(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         TOKENIZER_OPTION,
-        {"jsonl", KEY_JSONL, NULL, 0, "in: a JSON string a line; out: an array of ids a line", 0},
-        {"parse-special", KEY_SPECIAL, NULL, 0, "control tokens in the text are control tokens", 0},
+        {"jsonl", KEY_JSONL, NULL, 0, "in: a JSON string a line; out: an array of ids a line",
+         0},
+        {"parse-special", KEY_SPECIAL, NULL, 0, "control tokens in the text are control tokens",
+         0},
         {0}};
-    static const struct argp argp = {options, parse, "[TEXT...]",
-                                     "Token ids of a text, or of standard input.", NULL, NULL, NULL};
+    static const struct argp argp = {
+        options, parse, "[TEXT...]", "Token ids of a text, or of standard input.",
+        NULL,    NULL,  NULL};
     Options o = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(tokens_body, &o);
@@ -226,12 +235,13 @@ int cmd_detokenize(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         TOKENIZER_OPTION,
-        {"jsonl", KEY_JSONL, NULL, 0, "in: an array of ids a line; out: a JSON string a line", 0},
+        {"jsonl", KEY_JSONL, NULL, 0, "in: an array of ids a line; out: a JSON string a line",
+         0},
         {"skip-special", KEY_SKIP, NULL, 0, "control tokens are left out", 0},
         {0}};
-    static const struct argp argp = {options, parse, "[ID...]",
-                                     "The text of token ids, or of those on standard input.", NULL, NULL,
-                                     NULL};
+    static const struct argp argp = {
+        options, parse, "[ID...]", "The text of token ids, or of those on standard input.",
+        NULL,    NULL,  NULL};
     Options o = {.back = true};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(tokens_body, &o);

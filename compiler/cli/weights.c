@@ -1,6 +1,6 @@
-/* weights.c - `nanocompile dump weights`: the tensors of a file, of a sharded index or of a model folder,
- * with type, shape and range. Opening checks every rule of the format; a folder's config.json says which
- * tensors there should be, and every difference is listed. */
+/* weights.c - `nanocompile dump weights`: the tensors of a file, of a sharded index or of a
+ * model folder, with type, shape and range. Opening checks every rule of the format; a
+ * folder's config.json says which tensors there should be, and every difference is listed. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -15,7 +15,8 @@ static const char *shown_name(Env *e, const FileTensor *t)
     buf_init(&b, &e->kernel);
     buf_json(&b, t->name, cut ? MOST_NAME_BYTES : t->name_len);
     b.at[b.len - 1] = '\0'; /* without the quotes */
-    return cut ? arena_printf(&e->kernel, "%s... (%zu bytes)", b.at + 1, t->name_len) : b.at + 1;
+    return cut ? arena_printf(&e->kernel, "%s... (%zu bytes)", b.at + 1, t->name_len)
+               : b.at + 1;
 }
 
 static const char *shape_of_tensor(Env *e, const FileTensor *t)
@@ -56,7 +57,7 @@ static void tensor_row(Env *e, const Checkpoint *c, const FileTensor *t, Table *
 
 static void list_tensors(Env *e, const Checkpoint *c, Format format, Buf *out)
 {
-    static const char *const columns[] = {"tensor", "dtype",       "shape", "#bytes", "#min",
+    static const char *const columns[] = {"tensor", "dtype", "shape", "#bytes", "#min",
                                           "#max",   "#nan",  "#inf",  "file"};
     Table table;
     unsigned long long n_bytes = 0;
@@ -68,7 +69,8 @@ static void list_tensors(Env *e, const Checkpoint *c, Format format, Buf *out)
     table_print(&table, format, out);
     if (format == FORMAT_TEXT) {
         buf_printf(out, "%d tensor%s, %llu bytes, in %d file%s.\n", c->tensors.n,
-                   c->tensors.n == 1 ? "" : "s", n_bytes, c->shards.n, c->shards.n == 1 ? "" : "s");
+                   c->tensors.n == 1 ? "" : "s", n_bytes, c->shards.n,
+                   c->shards.n == 1 ? "" : "s");
     }
 }
 
@@ -82,8 +84,8 @@ static void compare_with_config(Env *e, const Checkpoint *c, const char *folder,
     cli_flush(out);
     if (n) {
         fputs(m.report, stderr);
-        fail(e, E_INPUT, "%s does not fit %s: %d tensor%s differ, as listed.", c->path, config.path, n,
-             n == 1 ? "" : "s");
+        fail(e, E_INPUT, "%s does not fit %s: %d tensor%s differ, as listed.", c->path,
+             config.path, n, n == 1 ? "" : "s");
     }
     if (m.note) {
         fprintf(stderr, "%s\n", m.note);

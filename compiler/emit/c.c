@@ -47,6 +47,9 @@ static Used find_used(Env *e, const Kernel *k)
     };
     Nest nest = k->nest; /* nest_exprs may write; mark does not */
     nest_exprs(&nest, mark_slot, &u);
+    for (int i = 0; i < k->stage.n; i++) {
+        expr_visit(k->stage.at[i].value, mark, &u);
+    }
     return u;
 }
 
@@ -57,7 +60,10 @@ static void write_params(Writer *w, const Used *used)
     const Kernel *k = w->k;
     for (int i = 0; i < k->operand.n; i++) {
         const Operand *o = &k->operand.at[i];
-        if (i == 0 || used->operand[i]) {
+        if (o->local) {
+            line(w, dtype_ctype(o->dtype));
+            buf_printf(w->out, " %s[%" PRId64 "];\n", c_name(w, o->name), o->span.at[0]->value.i);
+        } else if (i == 0 || used->operand[i]) {
             line(w, i == 0 ? "" : "const ");
             buf_printf(w->out, "%s *restrict %s = params[%d];\n", dtype_ctype(o->dtype), o->name, i);
         }
@@ -188,9 +194,10 @@ static void write_comment(const Kernel *k, Buf *out)
     hash_hex(k->hash, hex);
     buf_printf(out, "/* %s, key %s\n", k->kind, hex);
     const char *s = strchr(k->text, '\n') + 1;
-    for (int i = 0; i < k->operand.n; i++) {
+    int n = k->operand.n - k->stage.n; /* local buffers are no parameters */
+    for (int i = 0; i < n; i++) {
         size_t len = strcspn(s, "\n");
-        bool last = i == k->operand.n - 1 && !k->schedule;
+        bool last = i == n - 1 && !k->schedule;
         buf_printf(out, " * %.*s%s\n", (int)len, s, last ? " */" : "");
         s += len + 1;
     }

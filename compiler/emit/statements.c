@@ -104,6 +104,10 @@ static void write_for(Writer *w, const Tree *t)
 {
     const Axis *a = axis_info(w, t->axis);
     int64_t n = t->value->kind == X_CONST ? t->value->value.i : -1;
+    if (t->copies) {
+        write_loop(w, t);
+        return;
+    }
     int width = n > 1 && a->vec && w->k->in_lanes && !t->joined ? width_for(w, n) : 1;
     if (width > 1) {
         write_vectors(w, t, n, width);
@@ -515,6 +519,14 @@ static void write_prefetch(Writer *w, const Prefetch *p)
     buf_printf(w->out, "%" PRId64 ");\n", p->ahead_bytes);
 }
 
+static void write_fill(Writer *w, const Staged *s)
+{
+    line(w, c_name(w, w->k->operand.at[s->local].name));
+    buf_char(w->out, '[');
+    put(w, s->index, "] = ");
+    put(w, s->value, ";\n");
+}
+
 void write_tree(Writer *w, const Tree *t)
 {
     switch (t->kind) {
@@ -531,5 +543,6 @@ void write_tree(Writer *w, const Tree *t)
     case TREE_STORE: write_store(w, t->stmt); break;
     case TREE_FAIL: write_fail(w, t->stmt); break;
     case TREE_PREFETCH: write_prefetch(w, t->prefetch); break;
+    case TREE_FILL: write_fill(w, t->stage); break;
     }
 }

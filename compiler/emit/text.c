@@ -117,7 +117,8 @@ static void c_var(Buf *out, const void *ctx, int var)
 
 static void c_load(Buf *out, const void *ctx, int operand)
 {
-    buf_str(out, ((const Writer *)ctx)->k->operand.at[operand].name);
+    Writer *w = (Writer *)ctx;
+    buf_str(out, c_name(w, w->k->operand.at[operand].name));
 }
 
 /* Float to integer: C leaves what does not fit undefined, so these saturate; NaN is 0. Guarded, so that

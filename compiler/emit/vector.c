@@ -66,7 +66,7 @@ const char *dot_text(Writer *w, const Accum *acc)
     int n = lanes(w);
     aid(w, AID_BYTES, n);
     return arena_printf(w->m, "%s(%s, same_bytes%d(&%s[%s]), bytes%d(&%s[%s]))", aid(w, AID_DOT, n), var_name(w, acc->var), n,
-                        w->k->operand.at[x->a->id].name, scalar_text(w, x->a->a), n, w->k->operand.at[y->a->id].name,
+                        c_name(w, w->k->operand.at[x->a->id].name), scalar_text(w, x->a->a), n, c_name(w, w->k->operand.at[y->a->id].name),
                         scalar_text(w, y->a->a));
 }
 
@@ -130,7 +130,7 @@ const char *vector_text(Writer *w, const Expr *x)
     switch (x->kind) {
     case X_VAR: return var_name(w, x->id);
     case X_LOAD:
-        return arena_printf(w->m, "%s(&%s[%s])", aid(w, AID_LOAD, lanes(w)), w->k->operand.at[x->id].name,
+        return arena_printf(w->m, "%s(&%s[%s])", aid(w, AID_LOAD, lanes(w)), c_name(w, w->k->operand.at[x->id].name),
                             scalar_text(w, x->a));
     case X_OP: return vector_op(w, x);
     case X_SELECT: return vector_select(w, x);

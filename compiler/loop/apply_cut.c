@@ -122,6 +122,7 @@ static void check_cut(Apply *a, int axis, const Phase *p, const Expr *at)
 void step_cut(Apply *a)
 {
     need_words(a, 2, 2);
+    need_no_stage(a);
     int axis = axis_named(a, a->word[0]);
     const Expr *at = bound_word(a, a->word[1]);
     Phase *p = phase_of(a, axis);

@@ -3,12 +3,6 @@
 
 #include "loop/apply_int.h"
 
-typedef struct Access { /* the one index by which an operand is read */
-    int operand;
-    const Expr *index;
-    bool several;
-} Access;
-
 static void find_access(const Expr *x, void *ctx)
 {
     Access *f = ctx;
@@ -23,7 +17,7 @@ static void find_access_slot(const Expr **slot, void *ctx)
     expr_visit(*slot, find_access, ctx);
 }
 
-static Access access_of(Apply *a, int operand)
+Access access_of(Apply *a, int operand)
 {
     Access f = {.operand = operand};
     nest_exprs(&a->k->nest, find_access_slot, &f);
@@ -98,32 +92,36 @@ static const Expr *panel_index(Apply *a, Pack *p)
 }
 
 typedef struct Repack {
-    int operand;
+    Arena *m;
+    int operand, with;
     const Expr *index;
 } Repack;
 
-static const Expr *replace_load(Arena *m, const Expr *x, const Repack *r)
+static const Expr *replace_load(const Repack *r, const Expr *x)
 {
     if (!x) {
         return NULL;
     }
+    if (x->kind == X_LOAD && x->id == r->operand) {
+        return x_load(r->m, r->with, x->dtype, r->index);
+    }
     Expr y = *x;
-    y.a = x->kind == X_LOAD && x->id == r->operand ? r->index : replace_load(m, x->a, r);
-    y.b = replace_load(m, x->b, r);
-    y.c = replace_load(m, x->c, r);
+    y.a = replace_load(r, x->a);
+    y.b = replace_load(r, x->b);
+    y.c = replace_load(r, x->c);
     bool same = y.a == x->a && y.b == x->b && y.c == x->c;
-    return same ? x : arena_dup(m, &y, sizeof y);
+    return same ? x : arena_dup(r->m, &y, sizeof y);
 }
-
-typedef struct Slots {
-    Arena *m;
-    Repack r;
-} Slots;
 
 static void replace_slot(const Expr **slot, void *ctx)
 {
-    Slots *s = ctx;
-    *slot = replace_load(s->m, *slot, &s->r);
+    *slot = replace_load(ctx, *slot);
+}
+
+void replace_index(Apply *a, int operand, int with, const Expr *index)
+{
+    Repack r = {a->m, operand, with, index};
+    nest_exprs(&a->k->nest, replace_slot, &r);
 }
 
 void step_pack(Apply *a)
@@ -152,8 +150,7 @@ void step_pack(Apply *a)
         }
     }
     p->source = f.index;
-    Slots s = {a->m, {operand, panel_index(a, p)}};
-    nest_exprs(&a->k->nest, replace_slot, &s);
+    replace_index(a, operand, operand, panel_index(a, p));
     o->pack = p;
     o->span.n = 0;
     *vec_push(a->m, &o->span) = p->count;

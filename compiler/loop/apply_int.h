@@ -24,6 +24,14 @@ void need_words(Apply *a, int least, int most);
 Axis *axis_of_nest(Apply *a, int axis);
 /* The phase whose loops hold this axis, or NULL: it is an outer axis. */
 Phase *phase_of(Apply *a, int axis);
+void need_no_stage(Apply *a); /* loops stay as they are once something is staged */
+typedef struct Access {
+    int operand;
+    const Expr *index; /* NULL: it is not read */
+    bool several;      /* by more than one index */
+} Access;
+Access access_of(Apply *a, int operand); /* apply_data.c: how an operand is read */
+void replace_index(Apply *a, int operand, int with, const Expr *index); /* its loads become loads of `with` */
 void map_exprs(Apply *a, const Expr *(*map)(Apply *a, const Expr *x)); /* every expression, bottom up */
 
 /* apply_lanes.c: refuses what axes in lanes cannot do; asked when all steps are done. */
@@ -34,6 +42,7 @@ typedef void StepFn(Apply *a);
 StepFn step_split, step_order, step_unroll, step_par;              /* apply_loops.c */
 StepFn step_acc, step_vec, step_fma, step_dot, step_approx;        /* apply_math.c */
 StepFn step_pack, step_prefetch, step_keep;                        /* apply_data.c */
+StepFn step_stage;                                                 /* apply_stage.c */
 StepFn step_cut;                                                   /* apply_cut.c */
 
 #endif

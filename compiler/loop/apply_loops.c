@@ -66,6 +66,7 @@ static void check_split(Apply *a, const Axis *x, Tail tail)
 void step_split(Apply *a)
 {
     need_words(a, 2, 3);
+    need_no_stage(a);
     int axis = axis_named(a, a->word[0]);
     int64_t f = number_word(a, a->word[1], 1, MAX_FACTOR);
     const Expr *extent = axis_of_nest(a, axis)->extent;
@@ -157,6 +158,7 @@ void step_order(Apply *a)
 {
     int list[MAX_WORDS];
     need_words(a, 1, MAX_WORDS);
+    need_no_stage(a);
     for (int i = 0; i < a->n_words; i++) {
         list[i] = axis_named(a, a->word[i]);
         if (place_of(list, i, list[i]) >= 0) {

@@ -52,7 +52,7 @@ typedef struct Insn {
     uint8_t code;     /* Opcode */
     uint8_t op;       /* ScalarOp of I_SCALAR */
     uint8_t from, to; /* dtypes of the operands and of the result */
-    int32_t dst;      /* register; I_STORE: none */
+    int32_t dst;      /* register; I_STORE: operand */
     int32_t a, b;     /* registers; I_LOAD: index in a, operand in b; jumps: target in b */
 } Insn;
 
@@ -242,17 +242,22 @@ static void compile_assign(Code *c, int var, const Expr *value)
     }
 }
 
+static void compile_store(Code *c, int operand, const Expr *index, const Expr *x)
+{
+    int value = compile(c, x);
+    add(c, (Insn){.code = I_STORE, .dst = operand, .a = compile(c, index), .b = value});
+}
+
 static void compile_stmt(Code *c, const Stmt *s)
 {
     if (s->kind == STMT_LET) {
         compile_assign(c, s->var, s->value);
         return;
     }
-    int value = compile(c, s->value);
     if (s->kind == STMT_FAIL) {
-        add(c, (Insn){.code = I_FAIL, .a = value, .b = s->code});
+        add(c, (Insn){.code = I_FAIL, .a = compile(c, s->value), .b = s->code});
     } else {
-        add(c, (Insn){.code = I_STORE, .a = compile(c, s->index), .b = value});
+        compile_store(c, 0, s->index, s->value);
     }
 }
 
@@ -397,6 +402,7 @@ static void compile_tree(Code *c, const Tree *t)
     case TREE_STORE:
     case TREE_FAIL: compile_stmt(c, t->stmt); break;
     case TREE_PREFETCH: break; /* no meaning, only speed */
+    case TREE_FILL: compile_store(c, t->stage->local, t->stage->index, t->stage->value); break;
     }
 }
 
@@ -444,10 +450,10 @@ static Value load(const Run *r, int operand, int64_t index)
     return value_load(r->params[operand], r->k->operand.at[operand].dtype, index);
 }
 
-static void store(const Run *r, int64_t index, Value v)
+static void store(const Run *r, int operand, int64_t index, Value v)
 {
-    check_index(r, 0, index);
-    value_store(r->params[0], r->k->operand.at[0].dtype, index, v);
+    check_index(r, operand, index);
+    value_store(r->params[operand], r->k->operand.at[operand].dtype, index, v);
 }
 
 /* One case an instruction; kept together, so that the compiler can thread the jumps. */
@@ -477,7 +483,7 @@ static int execute(const Run *run, const Insn *code, Value *reg)
             reg[i->dst].f = ((const float *)run->params[i->b])[a.i];
             break;
         case I_LOAD: reg[i->dst] = load(run, i->b, a.i); break;
-        case I_STORE: store(run, a.i, reg[i->b]); break;
+        case I_STORE: store(run, i->dst, a.i, reg[i->b]); break;
         case I_FAIL:
             if (a.i) {
                 return i->b;
@@ -492,6 +498,21 @@ static int execute(const Run *run, const Insn *code, Value *reg)
     }
 }
 
+/* Local buffers behind the parameters. */
+static void add_locals(Env *e, Run *r)
+{
+    int n = r->k->operand.n;
+    void **params = arena_array(&e->kernel, void *, n);
+    int64_t *n_elems = arena_array(&e->kernel, int64_t, n);
+    for (int i = 0; i < n; i++) {
+        const Operand *o = &r->k->operand.at[i];
+        n_elems[i] = o->local ? o->span.at[0]->value.i : r->n_elems[i];
+        params[i] = o->local ? arena_alloc_n(&e->kernel, (size_t)n_elems[i] + 1, 8) : r->params[i];
+    }
+    r->params = params;
+    r->n_elems = n_elems;
+}
+
 int nest_run_part(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems, const int64_t *syms,
                   int part, int n_parts)
 {
@@ -500,6 +521,9 @@ int nest_run_part(Env *e, const Kernel *k, void *const *params, const int64_t *n
     }
     Code c = compile_kernel(e, k, syms, part, k->parallel ? n_parts : 1);
     Run run = {.e = e, .k = k, .params = params, .n_elems = n_elems};
+    if (k->stage.n) {
+        add_locals(e, &run);
+    }
     return execute(&run, c.insn.at, c.reg.at);
 }
 

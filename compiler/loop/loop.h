@@ -116,6 +116,7 @@ typedef struct Operand {
     Dtype dtype;
     bool constant;    /* weight or const: the same at every run */
     Vec(const Expr *) span; /* elements reached from its pointer: the largest of these */
+    bool local;        /* a buffer on the kernel's stack, not a parameter; its span is constant */
     struct Pack *pack; /* its panels, where a schedule packed it; NULL: as the graph has it */
 } Operand;
 
@@ -126,6 +127,13 @@ typedef struct Pack { /* panels are row-major over these axes; filled once, when
     const Expr *source;           /* element of the operand as the graph has it */
     const Expr *count;            /* elements of the panels */
 } Pack;
+
+typedef struct Staged { /* at each turn of an axis a tile of an operand is copied to a local buffer */
+    int axis, local;    /* the local operand */
+    Vec(int) loops;     /* of the copy, outermost first */
+    const Expr *value;  /* the operand's element */
+    const Expr *index;  /* and its place in the buffer */
+} Staged;
 
 typedef struct Prefetch {
     int operand, axis;
@@ -139,6 +147,7 @@ typedef struct Kernel {
     int n_syms;            /* symbols, numbered by first use in the text; printed s0 s1 ... */
     Nest nest;
     Vec(Prefetch) prefetch;
+    Vec(Staged) stage;
     const char *schedule;  /* text of the steps applied; NULL: none, the nest is naive */
     bool in_lanes;         /* what vec asks for is legal: axes really are in lanes */
     bool exact;            /* scheduled: the bits are the naive nest's */

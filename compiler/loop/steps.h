@@ -15,6 +15,7 @@
     X(FMA,      "fma",      "",           false, "a multiply feeding an accumulator's add becomes one fused operation") \
     X(APPROX,   "approx",   "exp",        false, "libm's exp becomes the library's polynomial, scalar and vector alike") \
     X(PACK,     "pack",     "x layout",   true,  "the constant operand x in panels, laid out once at load; layout: axes, outermost first, as n.o,k,n.i") \
+    X(STAGE,    "stage",    "x a",        true,  "the tile of x that one turn of axis a reads is copied to a local, contiguous buffer first; comes after splits and order") \
     X(KEEP,     "keep",     "t a",        true,  "the value t, computed at each a, is left in the output's row and read back by the last phase instead of computed again") \
     X(CUT,      "cut",      "a e",        true,  "the space axis a at e: axes a.0 below and a.1 from there on, each with code of its own, in which selects on a fold") \
     X(PREFETCH, "prefetch", "x a d",      true,  "software prefetch of x, d bytes ahead, at each turn of axis a") \

@@ -17,6 +17,7 @@ typedef struct Builder {
     const Nest *n;
     const Expr **extent; /* by axis: in this place; a tail makes an inner half smaller */
     bool *open;          /* by axis: it has a value here */
+    const Staged *filling; /* the loops that are written copy its tile; NULL: they are the nest's own */
 } Builder;
 
 typedef void (*Inside)(Builder *b, Tree *into, const Phase *p);
@@ -101,14 +102,38 @@ static const Expr *turns(Builder *b, int axis)
     return x_op(b->m, S_IDIV, n, f);
 }
 
-static void open_in(Builder *b, Tree *into, int axis, Loops l)
+static Tree *guarded(Builder *b, Tree *into, bool reduced, bool pads_too);
+
+static void fill(Builder *b, Tree *into, const Phase *unused)
 {
-    b->open[axis] = true;
-    bind_whole(b, into, axis);
+    (void)unused;
+    add(b, guarded(b, into, true, true), TREE_FILL)->stage = b->filling;
+}
+
+/* What a turn of an axis does before all else: prefetches, and tiles that are copied. */
+static void before_inside(Builder *b, Tree *into, int axis)
+{
     for (int i = 0; i < b->k->prefetch.n; i++) {
         if (b->k->prefetch.at[i].axis == axis) {
             add(b, into, TREE_PREFETCH)->prefetch = &b->k->prefetch.at[i];
         }
+    }
+    for (int i = 0; i < b->k->stage.n; i++) {
+        const Staged *s = &b->k->stage.at[i];
+        if (s->axis == axis) {
+            b->filling = s;
+            loops_into(b, into, (Loops){s->loops.at, s->loops.n, fill, NULL, false, false});
+            b->filling = NULL;
+        }
+    }
+}
+
+static void open_in(Builder *b, Tree *into, int axis, Loops l)
+{
+    b->open[axis] = true;
+    bind_whole(b, into, axis);
+    if (!b->filling) {
+        before_inside(b, into, axis);
     }
     loops_into(b, into, l);
     close_axis(b, axis);
@@ -173,6 +198,7 @@ static void loops_into(Builder *b, Tree *into, Loops l)
     loop->axis = axis;
     loop->value = turns(b, axis);
     loop->joined = l.joined;
+    loop->copies = b->filling != NULL;
     open_in(b, loop, axis, rest);
     if (tail) {
         tail_into(b, into, axis, rest);

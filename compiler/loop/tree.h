@@ -19,6 +19,7 @@ typedef enum TreeKind {
     TREE_STORE,
     TREE_FAIL,
     TREE_PREFETCH,
+    TREE_FILL,    /* one element of a staged tile is copied */
 } TreeKind;
 
 #define MAX_SHAPE 8
@@ -34,12 +35,14 @@ struct Tree {
     TreeKind kind;
     int axis;            /* FOR, BIND */
     const Expr *value;   /* FOR: extent; BIND, IF, SWITCH */
+    bool copies;         /* FOR: of a tile that is staged, element by element */
     bool joined;         /* FOR: private sums have been combined: one turn after another */
     bool negated;        /* IF: where value does not hold */
     bool last_part;      /* IF without value: only the last part of a parallel region runs it */
     const Phase *phase;  /* ACC, INIT, UPDATE, COMBINE */
     const Stmt *stmt;    /* LET, STORE, FAIL */
     const Prefetch *prefetch;
+    const Staged *stage;  /* FILL */
     VarShape shape;      /* ACC, INIT, UPDATE: of the accumulators here. COMBINE: after it */
     VarShape priv;       /* COMBINE: the private axes */
     Vec(Tree *) child;

@@ -182,6 +182,15 @@ static void put_prefetch(const Printer *p, const Prefetch *f)
     buf_printf(p->out, ", %lld bytes ahead\n", (long long)f->ahead_bytes);
 }
 
+static void put_fill(const Printer *p, const Staged *s)
+{
+    indent(p);
+    put_load(p->out, p, s->local);
+    put_expr(p, "[", s->index);
+    put_expr(p, "] = ", s->value);
+    buf_char(p->out, '\n');
+}
+
 static void put_tree(Printer *p, const Tree *t)
 {
     switch (t->kind) {
@@ -203,6 +212,7 @@ static void put_tree(Printer *p, const Tree *t)
     case TREE_STORE:
     case TREE_FAIL: put_stmt(p, t->stmt); break;
     case TREE_PREFETCH: put_prefetch(p, t->prefetch); break;
+    case TREE_FILL: put_fill(p, t->stage); break;
     }
 }
 

@@ -1,6 +1,6 @@
-/* generate.c - text from a model, one token at a time, and its perplexity on a text. Knows a model
- * only as a Stepper, so that the interpreter, compiled C and a test's closed form are all driven
- * alike. spec: int8 7 (perplexity), tokenizer 10 (order of sampling) */
+/* generate.c - text from a model, one token at a time, and its perplexity on a text. Knows a
+ * model only as a Stepper, so that the interpreter, compiled C and a test's closed form are
+ * all driven alike. spec: int8 7 (perplexity), tokenizer 10 (order of sampling) */
 #include <math.h>
 
 #include "model/model.h"
@@ -46,8 +46,8 @@ static bool next_token(const Generate *g, Stepper *s, const int32_t *ids, int n,
     return true;
 }
 
-bool generate(const Generate *g, Stepper *s, const int32_t *prompt, int n_prompt, Generated *out,
-              Err *err)
+bool generate(const Generate *g, Stepper *s, const int32_t *prompt, int n_prompt,
+              Generated *out, Err *err)
 {
     *out = (Generated){.end = END_LENGTH, .last = -1};
     if (n_prompt < 1) {
@@ -80,8 +80,10 @@ bool perplexity(Stepper *s, const int32_t *ids, int n, int chunk, Perplexity *ou
     double total = 0;
     *out = (Perplexity){0};
     if (chunk < 2 || n < 2) {
-        return err_set(err, E_INPUT, "Perplexity needs at least 2 tokens and chunks of at least 2: not "
-                                     "%d in chunks of %d.", n, chunk);
+        return err_set(err, E_INPUT,
+                       "Perplexity needs at least 2 tokens and chunks of at least 2: not "
+                       "%d in chunks of %d.",
+                       n, chunk);
     }
     for (int at = 0; n - at >= 2; at += chunk) { /* a last chunk of one token scores nothing */
         int len = n - at < chunk ? n - at : chunk;

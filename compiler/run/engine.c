@@ -1,10 +1,10 @@
-/* engine.c - a model that can be stepped: its graph, compiled or interpreted, its weights, and the
- * cache of keys and values that a step reads and extends. Two graphs: logits of the last row
- * (generation) and of all rows (scoring), each compiled when it is first needed.
+/* engine.c - a model that can be stepped: its graph, compiled or interpreted, its weights,
+ * and the cache of keys and values that a step reads and extends. Two graphs: logits of the
+ * last row (generation) and of all rows (scoring), each compiled when it is first needed.
  *
- * The cache is two buffers of [layers, kv heads, past, head dim] each for keys and values: a step
- * writes old and new together into the other one, because the graph's input has no gaps. A step
- * that fails leaves the cache as it was. */
+ * The cache is two buffers of [layers, kv heads, past, head dim] each for keys and values: a
+ * step writes old and new together into the other one, because the graph's input has no
+ * gaps. A step that fails leaves the cache as it was. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ struct Engine {
     Side keys, values;
     int64_t *ids;
     int64_t ids_capacity;
-    float *logits;      /* the interpreter's, kept until the next step */
+    float *logits; /* the interpreter's, kept until the next step */
     Stepper stepper;
 };
 
@@ -42,7 +42,7 @@ static int64_t blocks(const Engine *g) /* rows of the cache that grow */
     return g->config.n_layers * g->config.n_kv_heads;
 }
 
-/* ---- preparing ---- */
+/* ---- preparing ----------------------------------------------------------------------- */
 
 static void variant_release(Variant *v)
 {
@@ -86,7 +86,7 @@ bool engine_prepare(Engine *g, bool all, Err *err)
     return err_set(err, g->e->err.code, "%s", g->e->err.text);
 }
 
-/* ---- the cache ---- */
+/* ---- the cache ----------------------------------------------------------------------- */
 
 static bool side_reserve(const Engine *g, Side *s, int64_t positions, Err *err)
 {
@@ -132,7 +132,7 @@ static void side_free(Side *s)
     free(s->next);
 }
 
-/* ---- a step ---- */
+/* ---- a step -------------------------------------------------------------------------- */
 
 static bool check_step(const Engine *g, const int32_t *ids, int n, Err *err)
 {
@@ -141,13 +141,14 @@ static bool check_step(const Engine *g, const int32_t *ids, int n, Err *err)
         return err_set(err, E_INPUT, "There are no tokens to feed.");
     }
     if (s->max_positions && n > s->max_positions - s->n_fed) {
-        return err_set(err, E_INPUT, "The model has %lld positions, too few for %d tokens behind %lld.",
+        return err_set(err, E_INPUT,
+                       "The model has %lld positions, too few for %d tokens behind %lld.",
                        (long long)s->max_positions, n, (long long)s->n_fed);
     }
     for (int i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= g->config.vocab_size) {
-            return err_set(err, E_INPUT, "Token %d is outside the model's vocabulary, 0..%lld.", ids[i],
-                           (long long)g->config.vocab_size - 1);
+            return err_set(err, E_INPUT, "Token %d is outside the model's vocabulary, 0..%lld.",
+                           ids[i], (long long)g->config.vocab_size - 1);
         }
     }
     return !g->o.stop || !*g->o.stop || err_set(err, E_INTERRUPT, "Stopped.");
@@ -173,8 +174,9 @@ static bool take_ids(Engine *g, const int32_t *ids, int n, Err *err)
 static bool begin_step(Engine *g, const int32_t *ids, int n, bool all, Err *err)
 {
     int64_t positions = g->stepper.n_fed + n;
-    return check_step(g, ids, n, err) && engine_prepare(g, all, err) && take_ids(g, ids, n, err) &&
-           side_reserve(g, &g->keys, positions, err) && side_reserve(g, &g->values, positions, err);
+    return check_step(g, ids, n, err) && engine_prepare(g, all, err) &&
+           take_ids(g, ids, n, err) && side_reserve(g, &g->keys, positions, err) &&
+           side_reserve(g, &g->values, positions, err);
 }
 
 static Tensor past_tensor(const Engine *g, const Side *s)
@@ -203,7 +205,8 @@ static bool run_variant(Engine *g, const Variant *v, const Args *args, Arena *a,
     return true;
 }
 
-static bool feed(Stepper *s, const int32_t *ids, int n, bool all, const float **logits, Err *err)
+static bool feed(Stepper *s, const int32_t *ids, int n, bool all, const float **logits,
+                 Err *err)
 {
     Engine *g = s->ctx;
     Arena scratch;
@@ -232,7 +235,7 @@ static void restart(Stepper *s)
     s->n_fed = 0;
 }
 
-/* ---- lifetime ---- */
+/* ---- lifetime ------------------------------------------------------------------------ */
 
 Engine *engine_new(Env *e, const Config *c, const Weights *w, const EngineOptions *o)
 {

@@ -34,7 +34,7 @@ typedef struct Tile {
 } Tile;
 typedef void TileFn(const Tile *t);
 
-enum { MAX_TILE_ROWS = 14, LINE_BYTES = 64 };
+enum { MAX_TILE_ROWS = 14 };
 
 typedef struct Hand {
     int width; /* columns of a panel */

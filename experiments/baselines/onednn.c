@@ -7,12 +7,10 @@
 #include "experiments/baselines/baselines_int.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SONAME "libdnnl.so.2"
-
 #define SPINS "3000" /* of an idle thread of libgomp: about 0.05 ms */
 
 /* dnnl_types.h of 2.6: dnnl_data_type_t, dnnl_format_tag_t, dnnl_query_t, DNNL_ARG_*, ... */

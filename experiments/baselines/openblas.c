@@ -12,8 +12,7 @@
 #include <string.h>
 
 #define SONAME "libopenblas.so.0"
-#define SPIN_CYCLES_LOG2 \
-    "17" /* 0.05 ms, and longer than any gap between two calls of a sample */
+#define SPIN_CYCLES_LOG2 "17" /* 0.05 ms, longer than any gap between calls of a sample */
 
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 }; /* CBLAS's own numbers */
 
@@ -87,8 +86,8 @@ bool openblas_plan(const Baselines *s, Product *p, Err *err)
 void openblas_run(const Baselines *s, const Product *p, int part, int n_parts)
 {
     (void)part, (void)n_parts;
-    int m = (int)p->m, n = (int)p->n, k = (int)p->k, k_row = k > 0 ? k : 1,
-        n_row = n > 0 ? n : 1;
+    int m = (int)p->m, n = (int)p->n, k = (int)p->k;
+    int k_row = k > 0 ? k : 1, n_row = n > 0 ? n : 1; /* strides of 0 are refused */
     if (m == 1 && k > 0) { /* without columns sgemv leaves c as it was */
         s->openblas.sgemv(ROW_MAJOR, NO_TRANS, n, k, 1, p->b, k_row, p->a, 1, 0, p->c, 1);
     } else {

