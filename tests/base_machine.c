@@ -244,6 +244,34 @@ Test(base_machine, memory_is_what_is_installed_or_the_least_limit_of_the_groups)
     cr_assert_eq(machine()->memory_bytes, 1024000);
 }
 
+static int64_t n_throttled;
+
+static void throttled_body(Env *e, void *root)
+{
+    n_throttled = machine_throttled(e, root);
+}
+
+static void throttled_is(int64_t n)
+{
+    must_work(&env, throttled_body, dir.path);
+    cr_assert_eq(n_throttled, n, "%d", (int)n_throttled);
+}
+
+Test(base_machine, throttled_periods_of_the_groups_that_can_hold_us_back_are_added)
+{
+    throttled_is(0);
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("sys/fs/cgroup/a/b/cpu.stat", "usage_usec 7\nnr_periods 9\nnr_throttled 4\n");
+    throttled_is(4);
+    put("sys/fs/cgroup/a/cpu.stat", "nr_throttled 30\nthrottled_usec 5\n");
+    throttled_is(34);
+    put("sys/fs/cgroup/a/cpu.stat", "nr_throttled many\n");
+    throttled_is(4);
+    put("proc/self/cgroup", "4:cpu,cpuacct:/c\n");
+    put("sys/fs/cgroup/cpu,cpuacct/c/cpu.stat", "nr_periods 9\nnr_throttled 2\n");
+    throttled_is(2);
+}
+
 Test(base_machine, nonsense_in_proc_and_sys_counts_as_silence)
 {
     put("proc/self/cgroup", "\n:\n::\n0:\n0::nowhere\n4:cpu\n\xff\xfe");

@@ -84,8 +84,7 @@ Test(cli_model, run_says_the_golden_texts)
 {
     json_t *golden = golden_json(&env, TINY), *one;
     size_t i;
-    json_array_foreach(json_object_get(golden, "cases"), i, one)
-    {
+    json_array_foreach (json_object_get(golden, "cases"), i, one) {
         run_golden(one, "c");
     }
     one = json_array_get(json_object_get(golden, "cases"), 0);

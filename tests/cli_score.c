@@ -202,8 +202,7 @@ Test(cli_score, every_hostile_file_is_listed_or_refused_in_one_sentence)
 {
     json_t *list = json_load_file("tests/data/hostile/MANIFEST.json", 0, NULL), *one;
     size_t i;
-    json_array_foreach(list, i, one)
-    {
+    json_array_foreach (list, i, one) {
         const char *file = json_string_value(json_object_get(one, "file"));
         const char *expect = json_string_value(json_object_get(one, "expect"));
         const char *path = arena_printf(&env.model, "tests/data/hostile/%s", file);

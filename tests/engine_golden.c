@@ -32,8 +32,7 @@ static void logits_of_every_position(const HowTo *how)
     json_t *golden = golden_json(&m.e, TINY), *one;
     const float *want = golden_floats(&m.e, TINY);
     size_t i;
-    json_array_foreach(json_object_get(golden, "cases"), i, one)
-    {
+    json_array_foreach (json_object_get(golden, "cases"), i, one) {
         Ids ids = ids_of(&m.e, json_object_get(one, "ids"));
         engine_stepper(g)->restart(engine_stepper(g));
         const float *got = must_feed(g, ids.at, ids.n, true);
@@ -70,8 +69,7 @@ static void greedy_tokens(const HowTo *how)
     Engine *g = test_engine(&m, how->way, how->without);
     json_t *golden = golden_json(&m.e, TINY), *one;
     size_t i;
-    json_array_foreach(json_object_get(golden, "cases"), i, one)
-    {
+    json_array_foreach (json_object_get(golden, "cases"), i, one) {
         Ids prompt = ids_of(&m.e, json_object_get(one, "ids"));
         Ids want = ids_of(&m.e, json_object_get(one, "greedy"));
         cr_assert_eq(want.n, 48);
@@ -116,8 +114,7 @@ static void text_body(Env *e, void *arg)
     Engine *g = test_engine(m, BY_C, 0);
     json_t *golden = golden_json(e, m->dir), *one;
     size_t i;
-    json_array_foreach(json_object_get(golden, "cases"), i, one)
-    {
+    json_array_foreach (json_object_get(golden, "cases"), i, one) {
         const char *prompt = json_string_value(json_object_get(one, "prompt"));
         Ids all = {.arena = &e->model};
         Buf text;

@@ -237,6 +237,25 @@ Test(schedule, gathered_rows)
     must_work(&env, run_cases, &cases);
 }
 
+/* ---- storage ---- */
+
+static const Kernel *from_bf16(Env *e)
+{
+    return kernel_from(e, "kernel matmul\ny: f32[s0*45]\na: f32[s0*37]\nb: const f32 from bf16[1665]\naxis m space s0\n"
+                          "axis n space 45\naxis k reduce 37\nphase m n k\n"
+                          "    acc0: f32 = 0.0f -> acc0 + a[m*37 + k] * b[n*37 + k]\n    y[m*45 + n] = acc0\n");
+}
+
+Test(schedule, weights_stored_as_bf16_lose_nothing)
+{
+    static const char *const schedules[] = {
+        "pack b n,k; store b bf16",
+        "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i; store b bf16; par n.o",
+        "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; pack b n,k.o,k.i; store b bf16",
+    };
+    CHECK(from_bf16, schedules, some_rows);
+}
+
 /* ---- int8 ---- */
 
 static const Kernel *int8_matmul(Env *e)
@@ -321,6 +340,10 @@ static void refusals(Env *e, void *arg)
             "split n 8 peel: an operand is already staged: split, cut and order come first.");
     refuses(e, k, "order n m k; stage a n",
             "stage a n: the tile is as long as m, whose extent is not constant.");
+    refuses(e, k, "pack b n,k; store b bf16", "store b bf16: b does not come from bf16: storage must be lossless.");
+    refuses(e, from_bf16(e), "store b bf16",
+            "store b bf16: b is not packed: pack it first, it is converted as it is laid out.");
+    refuses(e, k, "store b i8", "store b i8: the only storage besides an operand's own is bf16, not 'i8'.");
     refuses(e, k, "cut k 4", "cut k 4: k is a reduce axis, and its sum is one.");
     refuses(e, k, "cut n 46", "cut n 46: n does not surely have as many elements.");
     refuses(e, k, "cut m 4", "cut m 4: m does not surely have as many elements.");

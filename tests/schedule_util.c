@@ -114,6 +114,10 @@ static void fill(const Kernel *k, Buffers *b, Arena *m, const int64_t *syms, boo
             }
             if (o->dtype == DT_F32) {
                 v.f = integers ? (float)((int)rng_below(&r, 15) - 7) : (float)rng_normal(&r);
+                uint32_t bits;
+                memcpy(&bits, &v.f, sizeof bits);
+                bits &= o->from_bf16 ? 0xffff0000 : 0xffffffff;
+                memcpy(&v.f, &bits, sizeof bits);
             }
             value_store(b->params[i], o->dtype, e, v);
         }
@@ -133,10 +137,10 @@ static Buffers packed(Bench *b, const Case *c, const Buffers *from, const int64_
         if (!c->k->operand.at[i].pack) {
             continue;
         }
-        size_t bytes = (size_t)dtype_bytes(c->k->operand.at[i].dtype);
+        size_t bytes = (size_t)operand_bytes(&c->k->operand.at[i]);
         to.elems[i] = kernel_span(c->k, i, syms);
         to.params[i] = arena_alloc_n(&b->e->kernel, (size_t)to.elems[i] + 1, bytes);
-        nest_pack(b->e, c->k, i, to.params[i], from->params[i], syms);
+        cr_assert(nest_pack(b->e, c->k, i, to.params[i], from->params[i], syms));
         if (c->pack[i]) {
             void *again = arena_alloc_n(&b->e->kernel, (size_t)to.elems[i] + 1, bytes);
             cr_assert_eq(c->pack[i](NULL, NULL, syms), to.elems[i]);

@@ -9,7 +9,8 @@
 #include "model/model.h"
 #include "run/run.h"
 
-/* ---- main.c: the commands. argv[0] is "nanocompile COMMAND". Each returns the exit status. ---- */
+/* ---- main.c: the commands ------------------------------------------------------------ */
+/* argv[0] is "nanocompile COMMAND". Each returns the exit status. */
 int cmd_dump(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_check(int argc, char **argv);
@@ -30,10 +31,10 @@ void cli_finally(Env *e, void (*body)(Env *e, void *arg), void (*release)(void *
 void cli_flush(Buf *out); /* to stdout, at once; dies when it cannot be written */
 
 /* ---- terminal.c: standard input, progress, Ctrl-C ------------------------------------ */
-void read_stdin(Env *e, size_t max_bytes, char **text,
-                size_t *len); /* to its end; E_IO, E_INPUT */
-LoadProgress *terminal_progress(
-    void);                       /* its ctx: what is being done; NULL: stderr is no terminal */
+/* To its end, whatever it is. Fails with E_IO, E_INPUT (more than max_bytes) or E_INTERRUPT. */
+void read_stdin(Env *e, size_t max_bytes, char **text, size_t *len);
+/* NULL where stderr is no terminal. The ctx to give with it: what is being done. */
+LoadProgress *terminal_progress(void);
 extern volatile int interrupted; /* Ctrl-C came: end what runs. A second one ends the program */
 void catch_interrupt(void);      /* from now on, and interrupted is 0 again */
 

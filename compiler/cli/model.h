@@ -31,12 +31,12 @@ void model_tokenizer(Env *e, Model *m);
 /* Weights and compiled kernels, the dear part: to be called when all that can be refused has
  * been. all: for logits of every row, else of the last. */
 void model_load(Env *e, Model *m, bool all);
-const char *model_dir(
-    Env *e, const char *given); /* given, else the model that comes with the program */
+/* given, else the model that comes with the program. E_INPUT: it is not here. */
+const char *model_dir(Env *e, const char *given);
 
 /* ---- sampling.c: options for how tokens are chosen ----------------------------------- */
-#define X(field, type, off, allowed, words) +1
-enum { N_SAMPLING = SAMPLING(X) };
+#define X(field, type, off, allowed, words) SAMPLING_##field,
+enum { SAMPLING(X) N_SAMPLING };
 #undef X
 
 typedef struct SamplingOptions {
@@ -49,8 +49,8 @@ typedef struct SamplingOptions {
 extern const struct argp sampling_argp; /* as an argp child; its input is a SamplingOptions */
 SamplingOptions sampling_options(void);
 bool sampling_given(const SamplingOptions *o); /* was any of them? */
-Sampling sampling_apply(const SamplingOptions *o,
-                        Sampling base); /* what was given, on top of base */
+/* What was given, on top of base. */
+Sampling sampling_apply(const SamplingOptions *o, Sampling base);
 
 /* ---- speak.c: replies, streamed ------------------------------------------------------ */
 typedef struct Speaker {

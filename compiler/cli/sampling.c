@@ -1,6 +1,4 @@
 /* sampling.c - the options that say how tokens are chosen, expanded from the SAMPLING list. */
-#include <math.h>
-
 #include "cli/model.h"
 
 enum {
@@ -10,18 +8,24 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {"temperature", KEY_FIRST + 0, "T", 0, "0 is greedy; logits are divided by it", 3},
-    {"top-k", KEY_FIRST + 1, "K", 0,
+    {"temperature", KEY_FIRST + SAMPLING_temperature, "T", 0,
+     "0 is greedy; logits are divided by it", 3},
+    {"top-k", KEY_FIRST + SAMPLING_top_k, "K", 0,
      "keep the K likeliest tokens and all equal to the last; 0 is off", 3},
-    {"top-p", KEY_FIRST + 2, "P", 0, "keep the likeliest tokens that make up P; 1 is off", 3},
-    {"min-p", KEY_FIRST + 3, "P", 0,
+    {"top-p", KEY_FIRST + SAMPLING_top_p, "P", 0,
+     "keep the likeliest tokens that make up P; 1 is off", 3},
+    {"min-p", KEY_FIRST + SAMPLING_min_p, "P", 0,
      "drop tokens less likely than P times the likeliest; 0 is off", 3},
-    {"repetition-penalty", KEY_FIRST + 4, "R", 0,
+    {"repetition-penalty", KEY_FIRST + SAMPLING_repetition_penalty, "R", 0,
      "make tokens seen before less likely; 1 is off", 3},
     {"seed", KEY_SEED, "N", 0, "of the random numbers (default: 1)", 3},
     {"max-tokens", KEY_MAX, "N", 0, "at most so many new tokens (default: 256)", 3},
     {0},
 };
+_Static_assert(countof(options) == N_SAMPLING + 3, "a column of SAMPLING has no option");
+
+#define KIND_double "a"
+#define KIND_int64_t "a whole"
 
 /* In the range that the list allows; a whole number where the field is one. */
 static void set_column(struct argp_state *state, SamplingOptions *o, int column,
@@ -29,21 +33,17 @@ static void set_column(struct argp_state *state, SamplingOptions *o, int column,
 {
     const char *name = options[column].name;
     double x = option_real(state, name, text);
-    int i = 0;
-#define X(field, type, off, allowed, words)                                \
-    if (column == i++) {                                                   \
-        if (!(allowed) || (double)(type)x != x) {                          \
-            argp_error(state, "--%s takes a%s number: %s, not '%s'", name, \
-                       _Generic((type)0, double                            \
-                                : "", default                              \
-                                : " whole"),                               \
-                       words, text);                                       \
-        }                                                                  \
-        o->value.field = (type)x;                                          \
-        o->is_given[column] = true;                                        \
+#define X(field, type, off, allowed, words)                                                   \
+    if (column == SAMPLING_##field) {                                                         \
+        if (!(allowed) || (double)(type)x != x) {                                             \
+            argp_error(state, "--%s takes " KIND_##type " number: " words ", not '%s'", name, \
+                       text);                                                                 \
+        }                                                                                     \
+        o->value.field = (type)x;                                                             \
     }
     SAMPLING(X)
 #undef X
+    o->is_given[column] = true;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -82,9 +82,8 @@ bool sampling_given(const SamplingOptions *o)
 
 Sampling sampling_apply(const SamplingOptions *o, Sampling base)
 {
-    int i = 0;
 #define X(field, type, off, allowed, words) \
-    base.field = o->is_given[i++] ? o->value.field : base.field;
+    base.field = o->is_given[SAMPLING_##field] ? o->value.field : base.field;
     SAMPLING(X)
 #undef X
     return base;

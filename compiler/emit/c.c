@@ -65,7 +65,7 @@ static void write_params(Writer *w, const Used *used)
             buf_printf(w->out, " %s[%" PRId64 "];\n", c_name(w, o->name), o->span.at[0]->value.i);
         } else if (i == 0 || used->operand[i]) {
             line(w, i == 0 ? "" : "const ");
-            buf_printf(w->out, "%s *restrict %s = params[%d];\n", dtype_ctype(o->dtype), o->name, i);
+            buf_printf(w->out, "%s *restrict %s = params[%d];\n", o->bf16 ? "uint16_t" : dtype_ctype(o->dtype), o->name, i);
         }
     }
     for (int i = 0; i < k->n_syms; i++) {
@@ -117,6 +117,25 @@ static void mark_syms(const Expr *x, bool sym[MAX_SYMBOLS])
     }
 }
 
+static void write_element(Writer *w, const Operand *o, const Expr *outside)
+{
+    line(w, o->bf16 ? "const union {\n" : "*out++ = ");
+    if (o->bf16) {
+        line(w, "    float f;\n");
+        line(w, "    uint32_t i;\n");
+        line(w, "} v = {");
+    }
+    if (outside) {
+        put(w, outside, " ? 0 : ");
+    }
+    buf_printf(w->out, "%s[", o->name);
+    put(w, o->pack->source, o->bf16 ? "]};\n" : "];\n");
+    if (o->bf16) {
+        line(w, "*out++ = (uint16_t)(v.i >> 16);\n");
+        line(w, "lost |= v.i;\n");
+    }
+}
+
 static void write_pack(Writer *w, const char *name, int operand)
 {
     const Operand *o = &w->k->operand.at[operand];
@@ -131,7 +150,8 @@ static void write_pack(Writer *w, const char *name, int operand)
     }
     buf_printf(w->out, "\n/* Panels of %s; without `to` only their elements are counted. */\n", o->name);
     buf_printf(w->out, "int64_t %s_pack_%d(void *to, const void *from, const int64_t *syms)\n{\n", name, operand);
-    buf_printf(w->out, "    %s *out = to;\n    const %s *%s = from;\n    (void)syms;\n", type, type, o->name);
+    const char *to_type = o->bf16 ? "uint16_t" : type;
+    buf_printf(w->out, "    %s *out = to;\n    const %s *%s = from;\n    (void)syms;\n", to_type, type, o->name);
     for (int i = 0; i < MAX_SYMBOLS; i++) {
         if (sym[i]) {
             buf_printf(w->out, "    const int64_t s%d = syms[%d];\n", i, i);
@@ -139,6 +159,7 @@ static void write_pack(Writer *w, const char *name, int operand)
     }
     buf_str(w->out, "    if (!out) {\n        return ");
     put(w, p->count, ";\n    }\n");
+    buf_str(w->out, o->bf16 ? "    uint32_t lost = 0;\n" : "");
     for (int i = 0; i < p->n; i++) {
         const char *axis = c_name(w, w->k->nest.axis.at[p->axis[i]].name);
         line(w, "");
@@ -148,17 +169,12 @@ static void write_pack(Writer *w, const char *name, int operand)
         w->axis[p->axis[i]].mode = MODE_LOOP;
         w->depth++;
     }
-    line(w, "*out++ = ");
-    if (outside) {
-        put(w, outside, " ? 0 : ");
-    }
-    buf_printf(w->out, "%s[", o->name);
-    put(w, p->source, "];\n");
+    write_element(w, o, outside);
     while (w->depth > 1) {
         w->depth--;
         line(w, "}\n");
     }
-    line(w, "return ");
+    line(w, o->bf16 ? "return lost & 0xffff ? -1 : " : "return ");
     put(w, p->count, ";\n}\n");
 }
 

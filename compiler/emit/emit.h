@@ -31,7 +31,8 @@ Hash emit_hash(Env *e, const Kernel *k, const Target *t);
 extern const char *const emit_flags[];
 
 typedef int32_t (*KernelFn)(void *const *params, const int64_t *syms, int part, int n_parts);
-/* Fills the panels of one operand and returns their elements; without `to` it only counts. */
+/* Fills the panels of one operand and returns their elements; without `to` it only counts. -1: a value that
+ * is said to come from bf16 has other bits. */
 typedef int64_t (*PackFn)(void *to, const void *from, const int64_t *syms);
 
 #endif

@@ -31,7 +31,7 @@ typedef struct VarAt {
 /* Helpers of vector code: columns are id and text; % in the text is the number of lanes. prelude.c */
 typedef enum Aid { AID_TYPES, AID_LOAD, AID_STORE, AID_SPLAT, AID_FMA, AID_SELECT, AID_LANES, AID_MASK, AID_EXP, AID_MAP_EXPF,
                    AID_MAP_SQRTF, AID_MAP_SINF, AID_MAP_COSF, AID_SUM, AID_MAX, AID_SCALAR_EXP, AID_SPLAT_I32,
-                   AID_STORE_I32, AID_DOT, AID_BYTES, AID_FLOATS, N_AIDS } Aid;
+                   AID_STORE_I32, AID_DOT, AID_BYTES, AID_FLOATS, AID_LOAD_BF16, N_AIDS } Aid;
 
 #define MAX_WIDTH_LOG 5
 typedef struct Writer {

@@ -127,6 +127,17 @@ static const Helper helpers[N_AIDS] = {
                  AID_SPLAT_I32},
     [AID_FLOATS] = {"floats", "static inline f32x% floats%(i32x% v)\n{\n    return __builtin_convertvector(v, f32x%);\n}\n",
                     AID_TYPES},
+    [AID_LOAD_BF16] = {"bf16_",
+                       "#if % == 1\n"
+                       "static inline float bf16_(uint16_t x)\n{\n"
+                       "    union {\n        uint32_t i;\n        float f;\n    } v = {(uint32_t)x << 16};\n    return v.f;\n}\n"
+                       "#else\n"
+                       "static inline f32x% bf16_%(const uint16_t *p)\n{\n"
+                       "    typedef uint16_t u16x __attribute__((vector_size(2 * %)));\n"
+                       "    u16x v;\n    __builtin_memcpy(&v, p, sizeof v);\n"
+                       "    return (f32x%)(__builtin_convertvector(v, i32x%) << 16);\n}\n"
+                       "#endif\n",
+                       AID_TYPES},
     [AID_SCALAR_EXP] = {"nc_expf",
                         "static inline float nc_expf(float x)\n{\n"
                         "    if (!(x <= 88.72283f)) {\n        return x != x ? x : INFINITY;\n    }\n"

@@ -121,6 +121,11 @@ static void c_load(Buf *out, const void *ctx, int operand)
     buf_str(out, c_name(w, w->k->operand.at[operand].name));
 }
 
+static const char *c_widen(const void *ctx, int operand)
+{
+    return ((const Writer *)ctx)->k->operand.at[operand].bf16 ? "bf16_(" : NULL;
+}
+
 /* Float to integer: C leaves what does not fit undefined, so these saturate; NaN is 0. Guarded, so that
  * the C of many kernels may stand in one file. */
 #define SATURATE(t, ctype, bound, MIN, MAX)                                                 \
@@ -153,6 +158,7 @@ const ExprStyle c_style = {
     .sym = c_sym,
     .var = c_var,
     .load = c_load,
+    .widen = c_widen,
     .cast = c_cast,
     .c = true,
 };
@@ -214,8 +220,12 @@ const Expr *localize(Writer *w, const Expr *x)
 
 static void want_aids(const Expr *x, void *ctx)
 {
+    Writer *w = ctx;
     if (x->kind == X_OP && x->op == S_EXP_APPROX) {
-        aid(ctx, AID_SCALAR_EXP, 1);
+        aid(w, AID_SCALAR_EXP, 1);
+    }
+    if (x->kind == X_LOAD && w->k->operand.at[x->id].bf16) {
+        aid(w, AID_LOAD_BF16, 1);
     }
 }
 

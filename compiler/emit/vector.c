@@ -130,7 +130,8 @@ const char *vector_text(Writer *w, const Expr *x)
     switch (x->kind) {
     case X_VAR: return var_name(w, x->id);
     case X_LOAD:
-        return arena_printf(w->m, "%s(&%s[%s])", aid(w, AID_LOAD, lanes(w)), c_name(w, w->k->operand.at[x->id].name),
+        return arena_printf(w->m, "%s(&%s[%s])",
+                            aid(w, w->k->operand.at[x->id].bf16 ? AID_LOAD_BF16 : AID_LOAD, lanes(w)), c_name(w, w->k->operand.at[x->id].name),
                             scalar_text(w, x->a));
     case X_OP: return vector_op(w, x);
     case X_SELECT: return vector_select(w, x);

@@ -1,4 +1,4 @@
-/* apply_data.c - steps that change where values lie: pack, prefetch, keep. */
+/* apply_data.c - steps that change where values lie: pack, store, prefetch, keep. */
 #include <string.h>
 
 #include "loop/apply_int.h"
@@ -154,6 +154,24 @@ void step_pack(Apply *a)
     o->pack = p;
     o->span.n = 0;
     *vec_push(a->m, &o->span) = p->count;
+}
+
+/* ---- store ---- */
+
+void step_store(Apply *a)
+{
+    need_words(a, 2, 2);
+    Operand *o = &a->k->operand.at[operand_named(a, a->word[0])];
+    if (strcmp(a->word[1], "bf16")) {
+        refuse(a, "the only storage besides an operand's own is bf16, not '%s'", a->word[1]);
+    }
+    if (!o->from_bf16) {
+        refuse(a, "%s does not come from bf16: storage must be lossless", o->name);
+    }
+    if (!o->pack) {
+        refuse(a, "%s is not packed: pack it first, it is converted as it is laid out", o->name);
+    }
+    o->bf16 = true;
 }
 
 /* ---- prefetch ---- */

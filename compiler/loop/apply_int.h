@@ -41,7 +41,7 @@ void check_all_lanes(Apply *a);
 typedef void StepFn(Apply *a);
 StepFn step_split, step_order, step_unroll, step_par;              /* apply_loops.c */
 StepFn step_acc, step_vec, step_fma, step_dot, step_approx;        /* apply_math.c */
-StepFn step_pack, step_prefetch, step_keep;                        /* apply_data.c */
+StepFn step_pack, step_store, step_prefetch, step_keep;                        /* apply_data.c */
 StepFn step_stage;                                                 /* apply_stage.c */
 StepFn step_cut;                                                   /* apply_cut.c */
 

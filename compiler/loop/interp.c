@@ -7,6 +7,7 @@
  * the operand's element count. Memory of the program is in e->kernel: who calls often resets
  * that. */
 #include <math.h>
+#include <string.h>
 
 #include "loop/loop_int.h"
 #include "loop/schedule.h"
@@ -150,7 +151,8 @@ static int compile_op(Code *c, const Expr *x)
 static int compile_load(Code *c, const Expr *x)
 {
     int index = compile(c, x->a);
-    Opcode code = x->dtype == DT_F32 ? I_LOAD_F32 : I_LOAD;
+    bool plain = x->dtype == DT_F32 && !c->k->operand.at[x->id].bf16;
+    Opcode code = plain ? I_LOAD_F32 : I_LOAD;
     Insn insn = {.code = (uint8_t)code, .dst = new_regs(c, 1), .a = index, .b = x->id};
     add(c, insn);
     return insn.dst;
@@ -444,9 +446,20 @@ static inline void check_index(const Run *r, int operand, int64_t index)
     }
 }
 
+static Value widened(uint16_t bf16)
+{
+    uint32_t bits = (uint32_t)bf16 << 16;
+    Value v = {.i = 0};
+    memcpy(&v.f, &bits, sizeof v.f);
+    return v;
+}
+
 static Value load(const Run *r, int operand, int64_t index)
 {
     check_index(r, operand, index);
+    if (r->k->operand.at[operand].bf16) {
+        return widened(((const uint16_t *)r->params[operand])[index]);
+    }
     return value_load(r->params[operand], r->k->operand.at[operand].dtype, index);
 }
 

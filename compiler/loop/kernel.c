@@ -99,26 +99,25 @@ static void check_span(const Expr *x, void *ctx)
     check(x->kind == X_CONST || x->kind == X_SYM || x->kind == X_OP);
 }
 
+static void check_name(Map *seen, const char *name)
+{
+    check(name && *name && !map_get(seen, hash_str(name)));
+    map_put(seen, hash_str(name), (void *)(uintptr_t)name);
+}
+
 /* In C operands, axes and variables are names of one scope. */
 static void check_names(Env *e, const Kernel *k)
 {
-    int n = 0;
-    const char **name =
-        arena_array(&e->kernel, const char *, k->operand.n + k->nest.axis.n + k->nest.var.n);
+    Map seen;
+    map_init(&seen, &e->kernel);
     for (int i = 0; i < k->operand.n; i++) {
-        name[n++] = k->operand.at[i].name;
+        check_name(&seen, k->operand.at[i].name);
     }
     for (int i = 0; i < k->nest.axis.n; i++) {
-        name[n++] = k->nest.axis.at[i].name;
+        check_name(&seen, k->nest.axis.at[i].name);
     }
     for (int i = 0; i < k->nest.var.n; i++) {
-        name[n++] = k->nest.var.at[i].name;
-    }
-    for (int i = 0; i < n; i++) {
-        check(name[i] && *name[i]);
-        for (int j = 0; j < i; j++) {
-            check(strcmp(name[i], name[j]) != 0);
-        }
+        check_name(&seen, k->nest.var.at[i].name);
     }
 }
 
@@ -153,7 +152,8 @@ static void put(Buf *out, const Kernel *k, const Expr *x)
 
 static void operand_text(Buf *out, const Kernel *k, const Operand *o)
 {
-    buf_printf(out, "%s: %s%s[", o->name, o->constant ? "const " : "", dtype_name(o->dtype));
+    buf_printf(out, "%s: %s%s%s[", o->name, o->constant ? "const " : "", dtype_name(o->dtype),
+               o->from_bf16 ? " from bf16" : "");
     bool several = o->span.n > 1;
     buf_str(out, several ? "max(" : "");
     for (int i = 0; i < o->span.n; i++) {
@@ -250,6 +250,11 @@ void kernel_finish(Env *e, Arena *m, Kernel *k, int slots[MAX_SYMBOLS])
     k->hash = hash_bytes(text.at, text.len);
     memcpy(k->symbol, "nc_", 3);
     hash_hex(k->hash, k->symbol + 3);
+}
+
+int operand_bytes(const Operand *o)
+{
+    return o->bf16 ? 2 : dtype_bytes(o->dtype);
 }
 
 int64_t kernel_span(const Kernel *k, int operand, const int64_t *syms)

@@ -119,6 +119,13 @@ static void read_operand(Reader *r)
     parse_expect(p, ":", "behind an operand's name");
     o.constant = parse_take(p, "const");
     o.dtype = parse_dtype(p);
+    if (parse_take(p, "from")) {
+        parse_expect(p, "bf16", "behind 'from'");
+        o.from_bf16 = true;
+    }
+    if (o.from_bf16 && (!o.constant || o.dtype != DT_F32)) {
+        parse_fail(p, s, "only a const f32 comes from bf16");
+    }
     if (id == 0 && o.constant) {
         parse_fail(p, s, "the first operand is the output and cannot be const");
     }

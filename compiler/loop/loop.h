@@ -36,6 +36,8 @@ bool expr_eq(const Expr *a, const Expr *b);
 bool expr_is_int(const Expr *e, int64_t k); /* the i64 constant k */
 /* Calls visit on x and everything below it, in the order of the text. */
 void expr_visit(const Expr *x, void (*visit)(const Expr *x, void *ctx), void *ctx);
+/* The value of i64 arithmetic over symbols and constants: extents, spans. Wraps; x / 0 is 0. */
+int64_t expr_value(const Expr *x, const int64_t *syms);
 
 /* ---- nest.c: the Nest --------------------------------------------------------------------------
  * for outer..: for each phase in order: for its loops..: [acc = init] body; acc = update; then finish.
@@ -115,6 +117,8 @@ typedef struct Operand {
     const char *name; /* y: the output; a b for a contraction; x0 x1 ... in order of first load */
     Dtype dtype;
     bool constant;    /* weight or const: the same at every run */
+    bool from_bf16;   /* f32 whose low 16 bits are zero: it was widened from bfloat16 */
+    bool bf16;        /* stored as bfloat16, by a schedule; widened when it is loaded */
     Vec(const Expr *) span; /* elements reached from its pointer: the largest of these */
     bool local;        /* a buffer on the kernel's stack, not a parameter; its span is constant */
     struct Pack *pack; /* its panels, where a schedule packed it; NULL: as the graph has it */
@@ -162,6 +166,7 @@ void kernel_finish(Env *e, Arena *m, Kernel *k, int slots[MAX_SYMBOLS]);
 void kernel_text(Env *e, const Kernel *k, Buf *out); /* what kernel_finish stores */
 /* Reads kernel_text back. Fails with E_SYNTAX "file:line:col: ...". */
 Kernel *kernel_parse(Env *e, const char *text, size_t len, const char *file);
+int operand_bytes(const Operand *o); /* of an element as it is stored */
 int64_t kernel_span(const Kernel *k, int operand, const int64_t *syms); /* elements, >= 0 */
 
 /* ---- tree_print.c: the statement tree, as people read it --------------------------------------- */
@@ -175,6 +180,7 @@ typedef struct ExprStyle {
     void (*sym)(Buf *out, const void *ctx, int slot);
     void (*var)(Buf *out, const void *ctx, int var);
     void (*load)(Buf *out, const void *ctx, int operand); /* the name; [index] is printed by expr_print */
+    const char *(*widen)(const void *ctx, int operand); /* opening of a call around its loads, or NULL; may be NULL */
     const char *(*cast)(Dtype from, Dtype to); /* a call's opening "f32(", or a prefix "(float)" */
     bool c; /* C spelling of functions and select, else the text form's */
 } ExprStyle;

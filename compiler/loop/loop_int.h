@@ -6,8 +6,6 @@
 
 /* expr.c */
 bool op_takes(ScalarOp op, Dtype t); /* is the operation defined on operands of dtype t? */
-/* The value of i64 arithmetic over symbols and constants: extents, spans. Wraps; x / 0 is 0. */
-int64_t expr_value(const Expr *x, const int64_t *syms);
 
 /* print.c: the style of kernel text and nest_print; ctx is the Kernel. */
 extern const ExprStyle text_style;

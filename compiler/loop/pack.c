@@ -1,5 +1,7 @@
 /* pack.c - panels: a constant operand laid out in the order in which a scheduled nest reads it. The C for
  * it is emitted beside the kernel; here is the same by interpretation. */
+#include <string.h>
+
 #include "loop/schedule.h"
 
 const Expr *pack_outside(Arena *m, const Nest *n, const Pack *p)
@@ -29,6 +31,7 @@ typedef struct Packer {
     const void *from;
     void *to;
     int64_t next;
+    bool bf16, lossy;
 } Packer;
 
 static int64_t axis_value(const Packer *p, int axis)
@@ -68,10 +71,17 @@ static void fill(Packer *p, int depth)
     if (!zero) {
         v = value_load(p->from, p->dtype, value(p, p->source));
     }
+    if (p->bf16) {
+        uint32_t bits;
+        memcpy(&bits, &v.f, sizeof bits);
+        ((uint16_t *)p->to)[p->next++] = (uint16_t)(bits >> 16);
+        p->lossy = p->lossy || (bits & 0xffff);
+        return;
+    }
     value_store(p->to, p->dtype, p->next++, v);
 }
 
-void nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from, const int64_t *syms)
+bool nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from, const int64_t *syms)
 {
     const Operand *o = &k->operand.at[operand];
     Arena *m = &e->kernel;
@@ -79,5 +89,7 @@ void nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from,
     p.source = o->pack->source;
     p.outside = pack_outside(m, &k->nest, o->pack);
     p.axis = arena_array(m, int64_t, k->nest.axis.n);
+    p.bf16 = o->bf16;
     fill(&p, 0);
+    return !p.lossy;
 }

@@ -140,10 +140,12 @@ static void print_cast(const Printer *p, const Expr *x)
 
 static void print_load(const Printer *p, const Expr *x)
 {
+    const char *widen = p->style->widen ? p->style->widen(p->ctx, x->id) : NULL;
+    buf_str(p->out, widen ? widen : "");
     p->style->load(p->out, p->ctx, x->id);
     buf_char(p->out, '[');
     print(p, x->a, PREC_SELECT);
-    buf_char(p->out, ']');
+    buf_str(p->out, widen ? "])" : "]");
 }
 
 static void print_fma(const Printer *p, const Expr *x)

@@ -31,30 +31,17 @@ static Nodes *fused_by_root(const FusePlan *plan)
 static void begin(Gen *g, const char *kind, const Node *n, const Node *root, int buffer)
 {
     g->root = root;
-    g->acc.n = g->reads.n = 0;
-    g->hint = NULL;
+    gen_begin(g);
     build_begin(&g->b, &g->l, kind, n, &n->shape, buffer);
 }
 
 /* Traffic: a buffer that some view covers counts once, else its different views' elements. */
 static void count_reads(Gen *g)
 {
-    Env *e = g->l.e;
-    for (int i = 0; i < g->reads.n; i++) {
-        const Buffer *b = &g->l.p->buffer.at[g->reads.at[i].buffer];
-        bool first = true, covered = false;
-        Dim sum = dim_int(0);
-        for (int k = 0; k < g->reads.n; k++) {
-            if (g->reads.at[k].buffer == g->reads.at[i].buffer) {
-                Dim distinct = view_distinct(e, &g->reads.at[k]);
-                first = first && k >= i;
-                covered = covered || dim_eq(distinct, b->count);
-                sum = dim_add(e, sum, distinct);
-            }
-        }
-        if (first) {
-            build_read(&g->b, covered ? b->count : sum, b->dtype);
-        }
+    for (int i = 0; i < g->loaded.n; i++) {
+        const Loaded *l = g->loaded.at[i];
+        const Buffer *b = &g->l.p->buffer.at[l->buffer];
+        build_read(&g->b, l->covered ? b->count : l->elements, b->dtype);
     }
 }
 

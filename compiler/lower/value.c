@@ -4,6 +4,8 @@
  * expressions that sharing would blow up. spec: loop-ir 6 */
 #include "lower/value.h"
 
+#include <string.h>
+
 #define MAX_PURE 400  /* tree nodes of an expression inside a select's branch */
 #define MAX_INDEX 200 /* tree nodes of one index */
 
@@ -13,10 +15,47 @@ void gen_ban(Gen *g, bool *ban)
     g->refused = true;
 }
 
+/* ---- what there is already: found by hashing, since a kernel may have thousands of values ---- */
+
+void gen_begin(Gen *g)
+{
+    Arena *m = &g->l.e->kernel;
+    g->acc.n = g->loaded.n = 0;
+    g->hint = NULL;
+    memset(g->n_named, 0, sizeof g->n_named);
+    map_init(&g->loaded_by_buffer, m);
+    map_init(&g->views_seen, m);
+    map_init(&g->operands, m);
+    buf_init(&g->key, m);
+}
+
 void gen_block(Gen *g, bool in_body)
 {
     g->in_body = in_body;
-    g->known.n = 0;
+    map_init(&g->known, &g->l.e->kernel);
+}
+
+static Hash key_of_ints(int a, int b)
+{
+    return hash_bytes((const int[]){a, b}, 2 * sizeof(int));
+}
+
+static Hash key_of_place(Gen *g, int buffer, Dim offset)
+{
+    buf_clear(&g->key);
+    buf_bytes(&g->key, &buffer, sizeof buffer);
+    dim_hash_into(offset, &g->key);
+    return hash_bytes(g->key.at, g->key.len);
+}
+
+static Hash key_of_view(Gen *g, const View *v)
+{
+    key_of_place(g, v->buffer, v->offset);
+    for (int i = 0; i < v->shape.rank; i++) {
+        dim_hash_into(v->shape.dim[i], &g->key);
+        dim_hash_into(v->stride[i], &g->key);
+    }
+    return hash_bytes(g->key.at, g->key.len);
 }
 
 /* Whether the expression, written out as a tree, has more than *left nodes. */
@@ -52,35 +91,46 @@ static const Expr *placeholder(Gen *g, const Node *n)
 static const char *new_operand_name(Gen *g)
 {
     const char *prefix = g->hint ? g->hint : "x";
-    int same = 0;
-    for (int i = 1; i < g->b.k->operand.n; i++) {
-        same += g->b.k->operand.at[i].name[0] == prefix[0];
-    }
+    int same = g->n_named[(unsigned char)prefix[0]]++;
     return g->hint && !same ? prefix : arena_printf(g->l.m, "%s%d", prefix, same);
 }
 
 const Expr *gen_load(Gen *g, const View *v, const Expr *const *index)
 {
-    int operand = 0;
-    for (int i = 1; i < g->b.call.arg.n && !operand; i++) {
-        const Arg *a = &g->b.call.arg.at[i];
-        operand = a->buffer == v->buffer && dim_eq(a->offset, v->offset) ? i : 0;
-    }
+    Hash key = key_of_place(g, v->buffer, v->offset);
+    int operand = (int)(intptr_t)map_get(&g->operands, key); /* never 0, the output */
     if (!operand) {
         operand = build_operand(&g->b, new_operand_name(g), v);
+        map_put(&g->operands, key, (void *)(intptr_t)operand);
     }
     build_span(&g->b, operand, v);
     return build_load(&g->b, operand, v, index);
 }
 
+static Loaded *loaded_of(Gen *g, int buffer)
+{
+    Arena *m = &g->l.e->kernel;
+    Loaded *all = map_get(&g->loaded_by_buffer, key_of_ints(buffer, 0));
+    if (!all) {
+        all = arena_new(m, Loaded);
+        *all = (Loaded){.buffer = buffer, .elements = dim_int(0)};
+        map_put(&g->loaded_by_buffer, key_of_ints(buffer, 0), all);
+        *vec_push(m, &g->loaded) = all;
+    }
+    return all;
+}
+
+/* Each different view of a buffer counts once. */
 static const Expr *load_counted(Gen *g, const View *v, const Expr *const *index)
 {
-    bool seen = false;
-    for (int i = 0; i < g->reads.n && !seen; i++) {
-        seen = view_eq(&g->reads.at[i], v);
-    }
-    if (!seen) {
-        *vec_push(&g->l.e->kernel, &g->reads) = *v;
+    Env *e = g->l.e;
+    Hash key = key_of_view(g, v);
+    if (!map_get(&g->views_seen, key)) {
+        Loaded *all = loaded_of(g, v->buffer);
+        Dim distinct = view_distinct(e, v);
+        all->elements = dim_add(e, all->elements, distinct);
+        all->covered = all->covered || dim_eq(distinct, g->l.p->buffer.at[v->buffer].count);
+        map_put(&g->views_seen, key, all);
     }
     return gen_load(g, v, index);
 }
@@ -182,14 +232,16 @@ static const Expr *value_anew(Gen *g, const Node *n, const Expr *const *index, b
 const Expr *gen_value(Gen *g, const Node *n, const Expr *const *index, bool pure)
 {
     Arena *m = &g->l.e->kernel;
-    for (int i = 0; i < g->known.n; i++) {
-        const Known *k = &g->known.at[i];
-        if (k->n == n && k->pure == pure && same_index(n->shape.rank, k->index, index)) {
+    Hash key = key_of_ints(n->id, pure);
+    for (const Known *k = map_get(&g->known, key); k; k = k->earlier) {
+        if (same_index(n->shape.rank, k->index, index)) {
             return k->value;
         }
     }
-    const Expr *value = value_anew(g, n, index, pure);
-    const Expr *const *kept = arena_dup(m, index, (size_t)n->shape.rank * sizeof *index);
-    *vec_push(m, &g->known) = (Known){n, kept, pure, value};
-    return value;
+    Known *known = arena_new(m, Known);
+    known->value = value_anew(g, n, index, pure);
+    known->index = arena_dup(m, index, (size_t)n->shape.rank * sizeof *index);
+    known->earlier = map_get(&g->known, key);
+    map_put(&g->known, key, known);
+    return known->value;
 }

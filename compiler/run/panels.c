@@ -24,7 +24,7 @@ static void release(Panel *p)
 static bool reserve(Panel *p, Err *err)
 {
     const Operand *o = &p->k->operand.at[p->operand];
-    size_t bytes = (size_t)kernel_span(p->k, p->operand, p->sym) * (size_t)dtype_bytes(o->dtype);
+    size_t bytes = (size_t)kernel_span(p->k, p->operand, p->sym) * (size_t)operand_bytes(o);
     release(p);
     bytes = bytes ? bytes : 1;
     void *memory = os.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -48,7 +48,7 @@ static void fill_part(void *ctx, int part, int n_parts)
     const Filling *f = ctx;
     for (int i = part; i < f->n; i += n_parts) {
         Panel *p = f->panel[i];
-        p->fn(p->memory, p->from, p->sym);
+        p->lossy = p->fn(p->memory, p->from, p->sym) < 0;
     }
 }
 
@@ -56,8 +56,8 @@ static void fill(Env *e, Filling *f, Pool *pool)
 {
     if (f->n && !f->panel[0]->fn) {
         for (int i = 0; i < f->n; i++) {
-            const Panel *p = f->panel[i];
-            nest_pack(e, p->k, p->operand, p->memory, p->from, p->sym);
+            Panel *p = f->panel[i];
+            p->lossy = !nest_pack(e, p->k, p->operand, p->memory, p->from, p->sym);
         }
     } else if (pool) {
         pool_run(pool, fill_part, f);
@@ -91,6 +91,13 @@ static bool refill(Env *e, Panels *p, void *const *param, int n, Pool *pool, Err
         }
     }
     fill(e, &f, pool);
+    for (int i = 0; i < n; i++) {
+        if (fresh[i]->lossy) {
+            fresh[i]->from = NULL;
+            return err_set(err, E_INPUT, "Operand %s of kernel %s is to be stored as bf16, but some value is none.",
+                           fresh[i]->k->operand.at[fresh[i]->operand].name, fresh[i]->k->symbol);
+        }
+    }
     return true;
 }
 

