@@ -2,9 +2,9 @@
 # folder, so a new .c file needs no line here. `make help` lists the targets. Needs GNU make, a C
 # compiler and the Debian packages that `make setup` names. Choices, on the command line:
 #   SAN=1         address and undefined-behaviour sanitizers     CC=clang    another compiler
-#   DEV=1         warnings are errors                            BUILD=DIR   another build folder
-#   TEST=PATTERN  only the tests whose suite/name matches        V=1         whole commands are shown
-#   TSAN=1        thread sanitizer
+#   TSAN=1        thread sanitizer (TEST='run_pool*/*')          BUILD=DIR   another build folder
+#   DEV=1         warnings are errors                            V=1         whole commands are shown
+#   TEST=PATTERN  only the tests whose suite/name matches
 #   SOAK_SECONDS=N  PREFIX=DIR  DESTDIR=DIR for soak and install
 
 ifeq ($(origin CC),default)
@@ -132,6 +132,7 @@ full: test ## test, again with wide campaigns, with sanitizers, and with clang
 	@$(AGAIN) SAN=1 run-tests
 	@$(AGAIN) CC=clang run-tests
 	@$(AGAIN) CC=clang SAN=1 run-tests
+	@$(AGAIN) TSAN=1 TEST='run_pool*/*' run-tests
 
 SOAK_SECONDS ?= 3600
 soak: ## fuzz the parsers for SOAK_SECONDS in all

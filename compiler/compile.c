@@ -1,6 +1,7 @@
 /* compile.c - the table of contents: everything that happens between a graph and C, in order.
  *
  *     graph stages   cse  fold  cse          each can be left out, checked, watched and timed
+ *     on request     cache  specialise       these change the graph's own inputs
  *     lowering       fuse, or one kernel for every node
  *     schedules      the picker says which steps each kernel's nest takes
  *     per kernel     C text                  compile_kernel: the one door for builds and tuner alike
@@ -75,7 +76,7 @@ static void schedule_kernels(Compile *c, Program *p)
     }
 }
 
-Program *compile_model(Compile *c, const Graph *g)
+static const Graph *simplified(Compile *c, const Graph *g)
 {
     for (size_t i = 0; i < countof(stages); i++) {
         if (!without(c, stages[i].bit)) {
@@ -84,6 +85,30 @@ Program *compile_model(Compile *c, const Graph *g)
             note(c, stages[i].name, start_ns, g, NULL);
         }
     }
+    return g;
+}
+
+/* Behind fold, which would write out as an array what a specialised axis only repeats. */
+static const Graph *requested(Compile *c, const Graph *g)
+{
+    uint64_t start_ns = now(c);
+    if (c->cache) {
+        g = graph_cache(g);
+        note(c, "cache", start_ns, g, NULL);
+    }
+    for (int s = 0; s < MAX_SYMBOLS; s++) {
+        if (c->known.bound[s]) {
+            start_ns = now(c);
+            g = graph_specialise(g, (Sym)s, c->known.value[s]);
+            note(c, "specialise", start_ns, g, NULL);
+        }
+    }
+    return g;
+}
+
+Program *compile_model(Compile *c, const Graph *g)
+{
+    g = requested(c, simplified(c, g));
     uint64_t start_ns = now(c);
     c->graph = g;
     Program *p = without(c, STAGE_FUSE) ? lower_unfused(g) : lower_fused(g);

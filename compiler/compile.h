@@ -46,6 +46,8 @@ typedef struct Picker {
 typedef struct Compile {
     Env *env;
     unsigned without;                /* bits of StageBit */
+    bool cache;                      /* the KV cache is appended in place: other inputs (graph_cache) */
+    Sizes known;                     /* symbols compiled in: they are gone (graph_specialise) */
     const Target *target;            /* of the C text; NULL: generic */
     const Picker *picker;            /* NULL: every nest stays naive */
     PickHint hint;                   /* for the picker; target and sym are filled in for each kernel */

@@ -1,42 +1,74 @@
-/* contraction.c - the plan of a contraction as steps. Two shapes of inner loop:
+/* contraction.c - the tile of a contraction as steps. Two shapes of inner loop:
  *
  *     lanes along n    n.o m.o k.. [m.i n.i]     a register tile of mr x nr; constant operands in panels
- *     lanes along k    m.o n.o k.o [m.i n.i k.i] mr x nr dot products with private sums
+ *     lanes along k    n.o m.o k.o [m.i n.i k.i] mr x nr dot products with private sums
  *
- * Whichever loop is spread over threads stands outermost. needs: what contraction_look found.
- * breaks: nothing; whether the steps are legal is for the mechanism to say. */
-#include <string.h>
-
+ * A cut makes two of n's loops, n.0 and n.1, each with the same steps. The loop that threads share stands
+ * outermost. needs: what look_contraction found. breaks: nothing; whether it is legal, the mechanism says. */
 #include "schedules/schedules_int.h"
 
 #define LINE_BYTES 64
-#define MAX_LINES 4 /* prefetched at one turn */
-
-typedef struct Words { /* the arguments of one step */
-    char text[MAX_STEP_ARGS];
-} Words;
-
-static void add_word(Words *w, char between, const char *axis, const char *half)
-{
-    size_t len = strlen(w->text);
-    int n = snprintf(w->text + len, sizeof w->text - len, "%.1s%s%s", len ? &between : "", axis, half);
-    check(n >= 0 && (size_t)n < sizeof w->text - len);
-}
+#define MAX_LINES 8 /* fetched ahead at one turn, in all panels */
 
 typedef struct Builder {
+    const Kernel *k;
     const Contraction *c;
     const Tile *t;
     Schedule *s;
+    int n_pieces;           /* of n */
+    const char *red, *m;    /* names of axes; m may be NULL */
+    char piece[2][MAX_LOOK_NAME + 3];
+    int n_halves;           /* loops that the reduction becomes, outermost first */
+    const char *half[3];
 } Builder;
 
-static const char *name(const Builder *b, int axis)
+static bool lanes_k(const Tile *t)
 {
-    return axis_text(b->c->k, axis);
+    return t->lanes > LANES_N;
+}
+
+int tile_registers(const Look *l, const Target *t, const Tile *tile)
+{
+    int sums = l->c.n_sums;
+    if (lanes_k(tile)) {
+        return sums * tile->mr * tile->nr * (int)blocks(tile->lanes, t->lanes) + tile->mr + 1;
+    }
+    int vectors = (int)blocks(tile->nr, t->lanes);
+    return sums * (tile->mr + 1) * vectors + 1;
+}
+
+/* Tiles of rows read one panel again and again: L2 or this thread's share of L3 should hold it. */
+static bool panel_fits(const Look *l, const PickHint *hint, const Tile *tile)
+{
+    int64_t k = axis_extent(l->k, hint, l->c.red), cache = hint->l2_bytes + hint->l3_bytes / hint_threads(hint);
+    return k < 0 || hint->l2_bytes == 0 || tile->nr <= hint_target(hint)->lanes ||
+           k * tile->nr * l->c.n_sums * (int64_t)sizeof(float) <= cache;
+}
+
+bool tile_fits(const Look *l, const PickHint *hint, const Tile *tile)
+{
+    const Target *t = hint_target(hint);
+    return tile_registers(l, t, tile) <= t->n_registers && panel_fits(l, hint, tile);
+}
+
+static void split_names(Builder *b)
+{
+    static const char *const halves[3][3] = {{""}, {".o", ".i"}, {".o", ".i.o", ".i.i"}};
+    const char *n = axis_text(b->k, b->c->n);
+    bool cut = b->t->cut && b->c->cut;
+    b->n_pieces = cut ? 2 : 1;
+    for (int i = 0; i < b->n_pieces; i++) {
+        snprintf(b->piece[i], sizeof b->piece[i], "%s%s", n, !cut ? "" : i ? ".1" : ".0");
+    }
+    b->n_halves = lanes_k(b->t) ? 2 : 1 + (b->t->kc > 0) + (b->t->ku > 1);
+    for (int i = 0; i < b->n_halves; i++) {
+        b->half[i] = halves[b->n_halves - 1][i];
+    }
 }
 
 static bool tiles_m(const Builder *b)
 {
-    return b->c->m >= 0 && b->t->mr > 1;
+    return b->m && b->t->mr > 1;
 }
 
 static bool tiles_n(const Builder *b)
@@ -44,114 +76,108 @@ static bool tiles_n(const Builder *b)
     return b->t->nr > 1;
 }
 
-static bool pads(const Builder *b)
+static bool packs(const Builder *b)
 {
-    return b->t->panels && b->c->n_panels > 0 && b->c->all_panels;
-}
-
-int contraction_batch(const Contraction *c)
-{
-    for (int i = 0; i < c->batch.n; i++) {
-        if (!axis_is_unit(&c->k->nest, c->batch.at[i])) {
-            return c->batch.at[i];
-        }
-    }
-    return -1;
-}
-
-static int par_axis(const Builder *b)
-{
-    switch (b->t->par) {
-    case PAR_BATCH: return contraction_batch(b->c);
-    case PAR_M: return b->c->m;
-    case PAR_N: return b->c->n;
-    default: return -1;
-    }
+    return b->t->panels && b->c->n_panels > 0;
 }
 
 /* ---- splits ---- */
 
-/* The loops that the reduction becomes, outermost first: "k.o", "k.i.o" ... */
-typedef struct Halves {
-    int n;
-    const char *at[3];
-} Halves;
-
-static Halves reduction_halves(const Builder *b)
+/* Only where all that n reads is padded too may a tile be computed beyond its end. */
+static const char *tail_of_n(const Builder *b)
 {
-    static const Halves whole = {1, {""}}, two = {2, {".o", ".i"}}, three = {3, {".o", ".i.o", ".i.i"}};
-    if (b->t->lanes_k) {
-        return two;
-    }
-    return b->t->kc && b->t->ku > 1 ? three : b->t->kc || b->t->ku > 1 ? two : whole;
+    return lanes_k(b->t) ? "switch" : packs(b) && b->c->n_loose == 0 ? "pad" : "peel";
 }
 
-static void split_reduction(const Builder *b)
+static void split_all(Builder *b)
 {
-    const char *k = name(b, b->c->red);
-    if (b->t->lanes_k) {
-        schedule_add(b->s, STEP_SPLIT, "%s %d peel", k, b->t->lanes_k);
+    if (b->n_pieces > 1) {
+        schedule_add(b->s, STEP_CUT, "%s %s", axis_text(b->k, b->c->n), b->c->cut);
+    }
+    for (int i = 0; tiles_n(b) && i < b->n_pieces; i++) {
+        schedule_add(b->s, STEP_SPLIT, "%s %d %s", b->piece[i], b->t->nr, tail_of_n(b));
+    }
+    if (tiles_m(b)) {
+        schedule_add(b->s, STEP_SPLIT, "%s %d switch", b->m, b->t->mr);
+    }
+    if (lanes_k(b->t)) {
+        schedule_add(b->s, STEP_SPLIT, "%s %d peel", b->red, b->t->lanes);
         return;
     }
     if (b->t->kc) {
-        schedule_add(b->s, STEP_SPLIT, "%s %d peel", k, b->t->kc);
+        schedule_add(b->s, STEP_SPLIT, "%s %d peel", b->red, b->t->kc);
     }
     if (b->t->ku > 1) {
-        schedule_add(b->s, STEP_SPLIT, "%s%s %d peel", k, b->t->kc ? ".i" : "", b->t->ku);
+        schedule_add(b->s, STEP_SPLIT, "%s%s %d peel", b->red, b->t->kc ? ".i" : "", b->t->ku);
     }
-}
-
-static void split_all(const Builder *b)
-{
-    if (tiles_n(b)) {
-        const char *tail = b->t->lanes_k ? "switch" : pads(b) ? "pad" : "peel";
-        schedule_add(b->s, STEP_SPLIT, "%s %d %s", name(b, b->c->n), b->t->nr, tail);
-    }
-    if (tiles_m(b)) {
-        schedule_add(b->s, STEP_SPLIT, "%s %d switch", name(b, b->c->m), b->t->mr);
-    }
-    split_reduction(b);
 }
 
 /* ---- order ---- */
 
-static void add_outer(const Builder *b, Words *w, int axis)
+static void add_m(const Builder *b, Words *w)
 {
-    bool halves = axis == b->c->n ? tiles_n(b) : axis == b->c->m && tiles_m(b);
-    if (axis >= 0) {
-        add_word(w, ' ', name(b, axis), halves ? ".o" : "");
+    if (b->m) {
+        word_add(w, ' ', b->m, tiles_m(b) ? ".o" : "");
     }
 }
 
-static void add_outer_unless(const Builder *b, Words *w, int axis, int unless)
+static void add_n(const Builder *b, int piece, Words *w)
 {
-    if (axis != unless) {
-        add_outer(b, w, axis);
+    word_add(w, ' ', b->piece[piece], tiles_n(b) ? ".o" : "");
+}
+
+static void add_batch(const Builder *b, Words *w)
+{
+    if (b->c->shared >= 0) {
+        word_add(w, ' ', axis_text(b->k, b->c->shared), "");
+    }
+    for (int i = 0; i < b->c->batch.n; i++) {
+        if (b->c->batch.at[i] != b->c->shared) {
+            word_add(w, ' ', axis_text(b->k, b->c->batch.at[i]), "");
+        }
     }
 }
 
-static void order_all(const Builder *b)
+static void add_first(const Builder *b, int piece, Words *w)
+{
+    if (b->m && b->t->m_outer) {
+        add_m(b, w);
+    } else {
+        add_n(b, piece, w);
+    }
+}
+
+static void add_second(const Builder *b, int piece, Words *w)
+{
+    if (b->m && b->t->m_outer) {
+        add_n(b, piece, w);
+    } else {
+        add_m(b, w);
+    }
+}
+
+static void order_piece(const Builder *b, int piece)
 {
     Words w = {""};
-    int par = par_axis(b), m = b->c->m, n = b->c->n;
-    Halves k = reduction_halves(b);
-    add_outer(b, &w, par);
-    for (int i = 0; i < b->c->batch.n; i++) {
-        add_outer_unless(b, &w, b->c->batch.at[i], par);
+    if (b->t->par == PAR_OUTER) {
+        add_first(b, piece, &w);
+        add_batch(b, &w);
+    } else {
+        add_batch(b, &w);
+        add_first(b, piece, &w);
     }
-    add_outer_unless(b, &w, b->t->m_outer ? m : n, par);
-    add_outer_unless(b, &w, b->t->m_outer ? n : m, par);
-    for (int i = 0; i < k.n - (b->t->lanes_k ? 1 : 0); i++) {
-        add_word(&w, ' ', name(b, b->c->red), k.at[i]);
+    add_second(b, piece, &w);
+    for (int i = 0; i < b->n_halves - lanes_k(b->t); i++) {
+        word_add(&w, ' ', b->red, b->half[i]);
     }
     if (tiles_m(b)) {
-        add_word(&w, ' ', name(b, m), ".i");
+        word_add(&w, ' ', b->m, ".i");
     }
     if (tiles_n(b)) {
-        add_word(&w, ' ', name(b, n), ".i");
+        word_add(&w, ' ', b->piece[piece], ".i");
     }
-    if (b->t->lanes_k) {
-        add_word(&w, ' ', name(b, b->c->red), ".i");
+    if (lanes_k(b->t)) {
+        word_add(&w, ' ', b->red, ".i");
     }
     schedule_add(b->s, STEP_ORDER, "%s", w.text);
 }
@@ -160,20 +186,19 @@ static void order_all(const Builder *b)
 
 static void annotate(const Builder *b)
 {
-    const char *k = name(b, b->c->red);
-    Halves h = reduction_halves(b);
-    if (b->t->lanes_k) {
-        schedule_add(b->s, STEP_ACC, "%s.i", k);
-        schedule_add(b->s, STEP_VEC, "%s.i", k);
+    bool along_k = lanes_k(b->t);
+    if (along_k) {
+        schedule_add(b->s, STEP_ACC, "%s.i", b->red);
+        schedule_add(b->s, STEP_VEC, "%s.i", b->red);
     }
-    if (tiles_n(b)) {
-        schedule_add(b->s, b->t->lanes_k ? STEP_UNROLL : STEP_VEC, "%s.i", name(b, b->c->n));
+    for (int i = 0; tiles_n(b) && i < b->n_pieces; i++) {
+        schedule_add(b->s, along_k ? STEP_UNROLL : STEP_VEC, "%s.i", b->piece[i]);
     }
     if (tiles_m(b)) {
-        schedule_add(b->s, STEP_UNROLL, "%s.i", name(b, b->c->m));
+        schedule_add(b->s, STEP_UNROLL, "%s.i", b->m);
     }
-    if (!b->t->lanes_k && b->t->ku > 1) {
-        schedule_add(b->s, STEP_UNROLL, "%s%s", k, h.at[h.n - 1]);
+    if (!along_k && b->t->ku > 1) {
+        schedule_add(b->s, STEP_UNROLL, "%s%s", b->red, b->half[b->n_halves - 1]);
     }
     if (b->t->fma) {
         schedule_add(b->s, STEP_FMA, "%s", "");
@@ -183,54 +208,91 @@ static void annotate(const Builder *b)
     }
 }
 
-/* ---- panels ---- */
+/* ---- where operands lie ---- */
 
+/* The order in which the loops read it: batch, n.o, the reduction, n.i; lanes along k stay innermost. */
 static void pack_one(const Builder *b, int panel)
 {
     Words w = {""};
-    Halves k = reduction_halves(b);
     const AxisList *batch = &b->c->panel_batch[panel];
+    const char *operand = b->k->operand.at[b->c->panel[panel]].name;
     for (int i = 0; i < batch->n; i++) {
-        add_word(&w, ',', name(b, batch->at[i]), "");
+        word_add(&w, ',', axis_text(b->k, batch->at[i]), "");
     }
-    add_word(&w, ',', name(b, b->c->n), tiles_n(b) ? ".o" : "");
-    for (int i = 0; i < k.n; i++) {
-        add_word(&w, ',', name(b, b->c->red), k.at[i]);
+    word_add(&w, ',', b->piece[0], tiles_n(b) ? ".o" : "");
+    for (int i = 0; i < b->n_halves - lanes_k(b->t); i++) {
+        word_add(&w, ',', b->red, b->half[i]);
     }
     if (tiles_n(b)) {
-        add_word(&w, ',', name(b, b->c->n), ".i");
+        word_add(&w, ',', b->piece[0], ".i");
     }
-    schedule_add(b->s, STEP_PACK, "%s %s", b->c->k->operand.at[b->c->panel[panel]].name, w.text);
+    if (lanes_k(b->t)) {
+        word_add(&w, ',', b->red, ".i");
+    }
+    schedule_add(b->s, STEP_PACK, "%s %s", operand, w.text);
+    if (b->t->bf16) {
+        schedule_add(b->s, STEP_STORE, "%s bf16", operand);
+    }
 }
 
+/* At each turn of the innermost loop that is one, as many lines as the turn reads. */
 static void prefetch_one(const Builder *b, int panel)
 {
-    Halves k = reduction_halves(b);
-    const char *half = k.at[k.n - 1 - (b->t->ku > 1 ? 1 : 0)];
-    int lines = b->t->nr * b->t->ku * (int)sizeof(float) / LINE_BYTES;
-    lines = lines < 1 ? 1 : lines > MAX_LINES ? MAX_LINES : lines;
-    for (int i = 0; i < lines; i++) {
-        schedule_add(b->s, STEP_PREFETCH, "%s %s%s %d", b->c->k->operand.at[b->c->panel[panel]].name,
-                     name(b, b->c->red), half, b->t->prefetch + i * LINE_BYTES);
+    bool written_out = lanes_k(b->t) || b->t->ku > 1;
+    const char *half = b->half[b->n_halves - 1 - written_out];
+    int elements = b->t->nr * (lanes_k(b->t) ? b->t->lanes : b->t->ku);
+    int64_t lines = blocks(elements * (b->t->bf16 ? 2 : 4), LINE_BYTES), most = MAX_LINES / 2 / b->c->n_panels;
+    for (int i = 0; i < (lines < most ? lines : most < 1 ? 1 : most); i++) {
+        schedule_add(b->s, STEP_PREFETCH, "%s %s%s %d", b->k->operand.at[b->c->panel[panel]].name, b->red, half,
+                     b->t->prefetch + i * LINE_BYTES);
     }
 }
 
-void contraction_schedule(const Contraction *c, const Tile *t, Schedule *out)
+static void stage_all(const Builder *b)
 {
-    Builder b = {c, t, out};
+    for (int p = 0; p < b->n_pieces; p++) {
+        for (int i = 0; i < b->c->n_loose; i++) {
+            int only = b->n_pieces > 1 ? b->c->loose_piece[i] : 0;
+            if (only == 0 || only == p + 1) {
+                schedule_add(b->s, STEP_STAGE, "%s %s%s", b->k->operand.at[b->c->loose[i]].name, b->piece[p],
+                             tiles_n(b) ? ".o" : "");
+            }
+        }
+    }
+}
+
+static void share(const Builder *b)
+{
+    Words w = {""};
+    if (b->t->par == PAR_BATCH && b->c->shared >= 0) {
+        word_add(&w, ' ', axis_text(b->k, b->c->shared), "");
+    } else if (b->t->par == PAR_OUTER) {
+        add_first(b, 0, &w);
+    } else {
+        return;
+    }
+    schedule_add(b->s, STEP_PAR, "%s", w.text);
+}
+
+void contraction_schedule(const Look *l, const Recipe *p, Schedule *out)
+{
+    Builder b = {.k = l->k, .c = &l->c, .t = &p->tile, .s = out, .red = axis_text(l->k, l->c.red)};
+    b.m = l->c.m < 0 ? NULL : axis_text(l->k, l->c.m);
     *out = (Schedule){0};
+    split_names(&b);
     split_all(&b);
-    order_all(&b);
+    for (int i = 0; i < b.n_pieces; i++) {
+        order_piece(&b, i);
+    }
     annotate(&b);
-    for (int i = 0; pads(&b) && i < c->n_panels; i++) {
+    for (int i = 0; packs(&b) && i < l->c.n_panels; i++) {
         pack_one(&b, i);
     }
-    for (int i = 0; pads(&b) && t->prefetch && i < c->n_panels; i++) {
+    for (int i = 0; packs(&b) && p->tile.prefetch && i < l->c.n_panels; i++) {
         prefetch_one(&b, i);
     }
-    int par = par_axis(&b);
-    if (par >= 0) {
-        bool halves = par == c->n ? tiles_n(&b) : par == c->m && tiles_m(&b);
-        schedule_add(out, STEP_PAR, "%s%s", name(&b, par), halves ? ".o" : "");
+    if (p->tile.stage) {
+        stage_all(&b);
     }
+    share(&b);
 }

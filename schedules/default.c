@@ -1,33 +1,16 @@
-/* default.c - a schedule for every kernel without tuning: the policy of its class, each in a file of its own.
- * A policy proposes plans, best first, and the mechanism accepts or refuses; when all are refused the kernel
- * keeps its naive nest. needs: a finished naive kernel. breaks: nothing. */
-#include <string.h>
-
+/* default.c - a schedule for every kernel without tuning: the recipe of its class, each in a file of its own.
+ * A class proposes recipes, best first, and the mechanism accepts or refuses; where nothing is accepted the
+ * kernel keeps its naive nest. needs: a finished naive kernel. breaks: nothing. */
 #include "schedules/schedules_int.h"
-
-static DefaultFn *const default_of[N_KERNEL_CLASSES] = {
-    [CLASS_CONTRACTION] = default_contraction, [CLASS_ROW] = default_row,
-    [CLASS_ELEMENTWISE] = default_elementwise, [CLASS_GATHER] = default_gather,
-};
-
-/* Only spread over threads, by the outermost loop. */
-static bool default_other(Env *e, const Kernel *k, Schedule *out)
-{
-    const Nest *n = &k->nest;
-    const int *loops = n->outer.n ? n->outer.at : n->phase.n ? n->phase.at[0].loops.at : NULL;
-    *out = (Schedule){0};
-    if (!loops || strlen(axis_text(k, loops[0])) > MAX_LOOK_NAME || axis_is_unit(n, loops[0])) {
-        return false;
-    }
-    schedule_add(out, STEP_PAR, "%s", axis_text(k, loops[0]));
-    return schedule_legal(e, k, out, NULL);
-}
 
 void schedule_default(Env *e, const Kernel *k, const PickHint *hint, Schedule *out)
 {
-    DefaultFn *fn = default_of[kernel_class(k)];
-    if (!(fn && fn(e, k, hint, out)) && !default_other(e, k, out)) {
-        *out = (Schedule){0};
+    Look l;
+    Recipe p = {0};
+    *out = (Schedule){0};
+    kernel_look(e, k, &l);
+    if (class_policy(l.class)->recipe(e, &l, hint, &p)) {
+        class_policy(l.class)->schedule(&l, &p, out);
     }
 }
 

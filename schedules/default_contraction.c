@@ -9,13 +9,15 @@
 #include "schedules/schedules_int.h"
 
 #define PREFETCH_BYTES 1024
-#define FEW_ROWS 14        /* the panels are read about once: memory bound */
-#define SMALL_WORK 20000   /* multiplications that take less than waking another thread */
+#define MAX_ROWS 14        /* of a tile; with so few in all the panels are read once: memory bound */
+#define UNKNOWN_ROWS 12    /* of a tile where m is not known: its tails cost less code */
+#define SMALL_WORK 20000   /* products that take less than waking another thread */
 #define MAX_COLUMNS_K 4    /* dot products side by side with lanes along the reduction */
+#define STAGED_ROWS 32     /* so many rows make up for copying a tile first */
 
-static int64_t tiles(int64_t extent, int64_t tile)
+static int64_t rows_of(const Look *l, const PickHint *hint)
 {
-    return extent < 0 ? INT64_MAX / 2 : (extent + tile - 1) / tile;
+    return l->c.m < 0 ? 1 : axis_extent(l->k, hint, l->c.m);
 }
 
 /* Rows that fit: sums * mr * vectors accumulators, the vectors of every panel, one broadcast factor. */
@@ -23,128 +25,149 @@ static int rows_that_fit(const Contraction *c, const Target *t, int nr)
 {
     int vectors = (nr + t->lanes - 1) / t->lanes;
     int rows = (t->n_registers - 1 - c->n_sums * vectors) / (c->n_sums * vectors);
-    return rows < 1 ? 1 : rows > FEW_ROWS ? FEW_ROWS : rows;
+    return rows < 1 ? 1 : rows > MAX_ROWS ? MAX_ROWS : rows;
 }
 
-/* As few tiles as possible, and these of like size. Unknown m: two below the most, whose tails cost less. */
+/* As few tiles as possible, and these of like size. */
 static int rows_for(int64_t m, int most)
 {
     if (m < 0) {
-        return most > 12 ? 12 : most;
+        return most > UNKNOWN_ROWS ? UNKNOWN_ROWS : most;
     }
-    int64_t n = tiles(m, most);
-    return m < 1 ? 1 : (int)tiles(m, n);
+    return m < 1 ? 1 : (int)blocks(m, blocks(m, most));
 }
 
-static int64_t columns_at_most(const Contraction *c, int64_t most, bool panels)
+static int columns_at_most(const Look *l, int64_t most, bool panels)
 {
-    int64_t n = axis_constant(c->k, c->n), below = power_below(n < 1 ? most : n, most);
-    return panels && below < n && below < most ? below * 2 : below;
+    int64_t n = axis_constant(l->k, l->c.n), below = power_below(n < 1 ? most : n, most);
+    return (int)(panels && below < n && below < most ? below * 2 : below);
 }
 
 /* For one row: the width at which the busiest thread reads least; the widest of these. */
-static int wide_columns(const Contraction *c, const PickHint *hint, bool panels)
+static int wide_columns(const Look *l, const PickHint *hint, bool panels)
 {
-    int64_t n = axis_constant(c->k, c->n), threads = hint->n_threads < 1 ? 1 : hint->n_threads;
-    int64_t best = 0, least = INT64_MAX;
+    int64_t n = axis_constant(l->k, l->c.n), best = 0, least = INT64_MAX;
     for (int vectors = 4; vectors >= 1; vectors /= 2) {
-        int64_t nr = columns_at_most(c, vectors * hint_target(hint)->lanes, panels);
-        int64_t cost = n < 0 ? 0 : tiles(tiles(n, nr), threads) * nr;
+        int64_t nr = columns_at_most(l, vectors * hint_target(hint)->lanes, panels);
+        int64_t cost = n < 0 ? 0 : blocks(blocks(n, nr), hint_threads(hint)) * nr;
         best = cost < least ? nr : best;
         least = cost < least ? cost : least;
     }
     return (int)best;
 }
 
-static ParKind choose_par(const Contraction *c, const PickHint *hint, const Tile *t)
+/* Which loop threads share: the batch, else of n and m the first with work for all, which then is outermost. */
+static void share(const Look *l, const PickHint *hint, Tile *t)
 {
-    int64_t threads = hint->n_threads < 1 ? 2 : hint->n_threads;
-    int batch = contraction_batch(c);
-    int64_t m = c->m < 0 ? 1 : axis_extent(c->k, hint, c->m), n = axis_extent(c->k, hint, c->n);
-    int64_t k = axis_extent(c->k, hint, c->red), b = batch < 0 ? 1 : axis_extent(c->k, hint, batch);
-    int64_t by[N_PARS] = {1, batch < 0 ? 1 : tiles(b, 1), tiles(m, t->mr), tiles(n, t->nr)};
-    static const ParKind order[] = {PAR_BATCH, PAR_N, PAR_M};
-    bool small = b >= 0 && m >= 0 && n >= 0 && k >= 0 && (double)b * (double)m * (double)n * (double)k < SMALL_WORK;
-    ParKind most = PAR_NONE;
-    if (threads == 1 || small) {
-        return PAR_NONE;
+    int64_t batch = l->c.shared < 0 ? 1 : blocks(axis_extent(l->k, hint, l->c.shared), 1);
+    int64_t m = blocks(rows_of(l, hint), t->mr), n = blocks(axis_extent(l->k, hint, l->c.n), t->nr);
+    int64_t threads = hint_threads(hint), most = m > n ? m : n;
+    n = t->cut ? 1 : n;
+    if (threads == 1 || kernel_work(l->k, hint, SMALL_WORK) < SMALL_WORK) {
+        t->par = PAR_NONE;
+    } else if (batch >= threads || batch >= most) {
+        t->par = batch > 1 ? PAR_BATCH : PAR_NONE;
+    } else {
+        t->m_outer = n < threads && m > n;
+        t->par = PAR_OUTER;
     }
-    for (size_t i = 0; i < countof(order); i++) {
-        if (by[order[i]] >= threads) {
-            return order[i];
-        }
-        most = by[order[i]] > by[most] ? order[i] : most;
-    }
-    return most;
 }
 
-static Tile lanes_along_n(const Contraction *c, const PickHint *hint, bool panels)
+static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, bool stage)
 {
     const Target *t = hint_target(hint);
-    int64_t m = c->m < 0 ? 1 : axis_extent(c->k, hint, c->m);
-    int nr = m == 1 ? wide_columns(c, hint, panels) : (int)columns_at_most(c, 2 * t->lanes, panels);
-    Tile tile = {.mr = m == 1 ? 1 : rows_for(m, rows_that_fit(c, t, nr)),
+    int64_t m = rows_of(l, hint);
+    int nr = m == 1 ? wide_columns(l, hint, panels) : columns_at_most(l, 2 * t->lanes, panels);
+    bool few = panels && m >= 0 && m <= MAX_ROWS;
+    Tile tile = {.lanes = LANES_N,
+                 .mr = m == 1 ? 1 : rows_for(m, rows_that_fit(&l->c, t, nr)),
                  .nr = nr,
                  .ku = 1,
-                 .kc = (int)c->chunk,
+                 .kc = (int)l->c.chunk,
+                 .cut = l->c.cut != NULL,
                  .panels = panels,
-                 .prefetch = panels && m >= 0 && m <= FEW_ROWS ? PREFETCH_BYTES : 0,
-                 .fma = true,
-                 .approx = c->exp};
-    tile.par = choose_par(c, hint, &tile);
+                 .stage = stage,
+                 .prefetch = few ? PREFETCH_BYTES : 0,
+                 .bf16 = few,
+                 .fma = 1,
+                 .approx = l->c.exp};
+    while (tile.nr > 1 && !tile_fits(l, hint, &tile)) {
+        tile.nr /= 2;
+    }
+    share(l, hint, &tile);
     return tile;
 }
 
 /* One row: four dot products of two vectors. More: a square of dot products of one vector. */
-static Tile lanes_along_k(const Contraction *c, const PickHint *hint)
+static Tile lanes_along_k(const Look *l, const PickHint *hint)
 {
     const Target *t = hint_target(hint);
-    int64_t m = c->m < 0 ? 1 : axis_extent(c->k, hint, c->m), n = axis_constant(c->k, c->n);
-    int64_t k = axis_constant(c->k, c->red), widest = m == 1 ? 2 * t->lanes : t->lanes;
-    int most_rows = t->n_registers / 2 / MAX_COLUMNS_K / c->n_sums;
-    Tile tile = {.mr = m == 1 ? 1 : (int)power_below(m < 1 ? most_rows : m, most_rows < 1 ? 1 : most_rows),
+    int64_t m = rows_of(l, hint), n = axis_constant(l->k, l->c.n), k = axis_constant(l->k, l->c.red);
+    int64_t widest = m == 1 ? 2 * t->lanes : t->lanes, rows = t->n_registers / 2 / MAX_COLUMNS_K / l->c.n_sums;
+    rows = rows < 1 ? 1 : rows;
+    Tile tile = {.lanes = (int)power_below(k < 1 ? widest : k, widest),
+                 .mr = (int)power_below(m < 0 ? rows : m < 1 ? 1 : m, rows),
                  .nr = (int)power_below(n < 1 ? MAX_COLUMNS_K : n, MAX_COLUMNS_K),
-                 .lanes_k = (int)power_below(k < 1 ? widest : k, widest),
                  .ku = 1,
-                 .m_outer = true,
-                 .fma = true,
-                 .approx = c->exp};
-    tile.par = choose_par(c, hint, &tile);
+                 .cut = l->c.cut != NULL,
+                 .fma = 1,
+                 .approx = l->c.exp};
+    while (tile.nr > 1 && !tile_fits(l, hint, &tile)) {
+        tile.nr /= 2;
+    }
+    share(l, hint, &tile);
     return tile;
 }
 
-static bool propose(Env *e, const Contraction *c, Tile t, Schedule *out)
+/* As wished, else without storing less, else without the cut. */
+static bool propose(Env *e, const Look *l, const PickHint *hint, Tile t, Recipe *out)
 {
-    contraction_schedule(c, &t, out);
-    return schedule_legal(e, c->k, out, NULL);
-}
-
-static bool along_n(Env *e, const Contraction *c, const PickHint *hint, Schedule *out)
-{
-    bool panels = c->n_panels > 0 && c->all_panels;
-    return (panels && propose(e, c, lanes_along_n(c, hint, true), out)) ||
-           propose(e, c, lanes_along_n(c, hint, false), out);
-}
-
-static bool along_k(Env *e, const Contraction *c, const PickHint *hint, Schedule *out)
-{
-    Tile t = lanes_along_k(c, hint);
-    return t.lanes_k > 1 && propose(e, c, t, out);
-}
-
-bool default_contraction(Env *e, const Kernel *k, const PickHint *hint, Schedule *out)
-{
-    Contraction c;
-    contraction_look(k, &c);
-    int64_t n = axis_constant(k, c.n);
-    if (n >= 0 && n < hint_target(hint)->lanes / 2) { /* lanes along n would stay empty */
-        if (along_k(e, &c, hint, out) || along_n(e, &c, hint, out)) {
-            return true;
-        }
-    } else if (along_n(e, &c, hint, out) || along_k(e, &c, hint, out)) {
+    out->tile = t;
+    if (recipe_legal(e, l, out)) {
         return true;
     }
-    Tile plain = {.mr = 1, .nr = 1, .ku = 1, .fma = true, .approx = c.exp};
-    plain.par = choose_par(&c, hint, &plain);
-    return propose(e, &c, plain, out);
+    out->tile.bf16 = 0;
+    if (t.bf16 && recipe_legal(e, l, out)) {
+        return true;
+    }
+    out->tile.cut = 0;
+    share(l, hint, &out->tile);
+    return t.cut && recipe_legal(e, l, out);
+}
+
+static bool along_n(Env *e, const Look *l, const PickHint *hint, Recipe *out)
+{
+    int64_t m = rows_of(l, hint);
+    Tile panels = lanes_along_n(l, hint, true, false), loose = lanes_along_n(l, hint, false, false);
+    Tile staged = lanes_along_n(l, hint, false, true);
+    if (l->c.n_panels > 0 && panels.nr > 1 && propose(e, l, hint, panels, out)) {
+        return true;
+    }
+    if (loose.nr > 1 && propose(e, l, hint, loose, out)) {
+        return true;
+    }
+    bool worth = m >= STAGED_ROWS;
+    return worth && staged.nr > 1 && !l->c.loose_all && propose(e, l, hint, staged, out);
+}
+
+static bool along_k(Env *e, const Look *l, const PickHint *hint, Recipe *out)
+{
+    Tile t = lanes_along_k(l, hint);
+    return t.lanes > LANES_N && propose(e, l, hint, t, out);
+}
+
+bool default_contraction(Env *e, const Look *l, const PickHint *hint, Recipe *out)
+{
+    int64_t n = axis_constant(l->k, l->c.n);
+    bool narrow = n >= 0 && n < hint_target(hint)->lanes / 2; /* lanes along n would stay empty */
+    if (narrow ? along_k(e, l, hint, out) || along_n(e, l, hint, out)
+               : along_n(e, l, hint, out) || along_k(e, l, hint, out)) {
+        return true;
+    }
+    Tile plain = {.mr = 1, .nr = 1, .ku = 1, .fma = 1, .approx = l->c.exp};
+    share(l, hint, &plain);
+    if (!propose(e, l, hint, plain, out)) {
+        out->tile.par = PAR_NONE;
+    }
+    return recipe_legal(e, l, out);
 }

@@ -1,68 +1,74 @@
-/* default_row.c - rows: two vectors along the reductions and along what follows them, the polynomial exp, rows
- * over threads. What the mechanism refuses is left out, one wish at a time.
+/* default_row.c - rows: two vectors along the reductions and along what follows them, exp once and by the
+ * polynomial, rows shared by threads. What the mechanism refuses is left out, one wish at a time.
  * needs: a kernel of class row. breaks: nothing. */
 #include "schedules/schedules_int.h"
 
 #define SMALL_WORK 16000 /* elements that take less than waking another thread */
 
-static int64_t least_extent(const Rows *r, const AxisList *axes, int64_t most)
+int row_lanes_for(const Look *l, const AxisList *axes, int64_t widest)
 {
     for (int i = 0; i < axes->n; i++) {
-        int64_t n = axis_constant(r->k, axes->at[i]);
-        most = n >= 0 && n < most ? n : most;
+        int64_t n = axis_constant(l->k, axes->at[i]);
+        widest = n >= 0 && n < widest ? n : widest;
     }
-    return most < 1 ? 1 : most;
+    return axes->n == 0 || widest < 2 ? 0 : (int)power_below(widest, widest);
 }
 
-static bool worth_threads(const Rows *r, const PickHint *hint)
+/* 1 + place of the outer axis with rows for every thread; 0: none is worth it. */
+static int axis_to_share(const Look *l, const PickHint *hint)
 {
-    int64_t work = 1;
-    if (hint->n_threads == 1 || r->outer.n == 0 || axis_extent(r->k, hint, r->outer.at[0]) == 1) {
-        return false;
+    int64_t most = 1;
+    int best = 0;
+    if (hint_threads(hint) == 1 || kernel_work(l->k, hint, SMALL_WORK) < SMALL_WORK) {
+        return 0;
     }
-    for (int i = 0; i < r->k->nest.axis.n && work < SMALL_WORK; i++) {
-        int64_t n = axis_extent(r->k, hint, i);
-        work = n < 0 ? SMALL_WORK : n == 0 ? work : n < SMALL_WORK ? work * n : SMALL_WORK;
+    for (int i = 0; i < l->r.outer.n && most < hint_threads(hint); i++) {
+        int64_t n = blocks(axis_extent(l->k, hint, l->r.outer.at[i]), 1);
+        best = n > most ? i + 1 : best;
+        most = n > most ? n : most;
     }
-    return work >= SMALL_WORK;
+    return best;
 }
 
-static void keep_if_legal(Env *e, const Rows *r, RowPlan *now, RowPlan wish)
+static bool try(Env *e, const Look *l, Recipe *now, RowRecipe wish)
 {
-    Schedule s;
-    row_schedule(r, &wish, &s);
-    if (schedule_legal(e, r->k, &s, NULL)) {
-        *now = wish;
-    }
+    Recipe p = {.row = wish};
+    bool legal = recipe_legal(e, l, &p);
+    *now = legal ? p : *now;
+    return legal;
 }
 
-bool default_row(Env *e, const Kernel *k, const PickHint *hint, Schedule *out)
+/* In a single phase, lanes along a space axis leave the order of the sums as it is: these come first. */
+static void choose_lanes(Env *e, const Look *l, int64_t widest, Recipe *out)
 {
-    Rows r;
-    RowPlan p = {0}, wish;
-    rows_look(k, &r);
-    int widest = 2 * hint_target(hint)->lanes;
-    AxisList last = {.n = r.single && r.outer.n, .at = {r.outer.n ? r.outer.at[r.outer.n - 1] : 0}};
-    int lanes_r = (int)power_below(least_extent(&r, &r.reduce, widest), widest);
-    int lanes_j = (int)power_below(least_extent(&r, r.single ? &last : &r.inner, widest), widest);
-    if (lanes_j > 1) { /* in a single phase this leaves the order of sums as it is: tried first */
-        wish = (RowPlan){.lanes_j = lanes_j};
-        keep_if_legal(e, &r, &p, wish);
+    const Rows *r = &l->r;
+    AxisList last = {.n = r->outer.n > 0, .at = {r->outer.n ? r->outer.at[r->outer.n - 1] : 0}};
+    int lanes_j = row_lanes_for(l, r->single ? &last : &r->inner, widest), lanes_r = row_lanes_for(l, &r->reduce, widest);
+    RowRecipe p = {.lanes_j = lanes_j};
+    if (lanes_j && try(e, l, out, p) && r->single) {
+        return;
     }
-    if (lanes_r > 1 && !(r.single && p.lanes_j)) {
-        wish = p;
-        wish.lanes_r = lanes_r;
-        keep_if_legal(e, &r, &p, wish);
-    }
-    wish = p;
-    wish.fma = r.product;
-    keep_if_legal(e, &r, &p, wish);
-    wish = p;
-    wish.approx = r.exp;
-    keep_if_legal(e, &r, &p, wish);
-    wish = p;
-    wish.par = worth_threads(&r, hint);
-    keep_if_legal(e, &r, &p, wish);
-    row_schedule(&r, &p, out);
-    return out->n > 0;
+    p = out->row;
+    p.lanes_r = lanes_r;
+    try(e, l, out, p);
+}
+
+bool default_row(Env *e, const Look *l, const PickHint *hint, Recipe *out)
+{
+    RowRecipe p;
+    out->row = (RowRecipe){0};
+    choose_lanes(e, l, 2 * hint_target(hint)->lanes, out);
+    p = out->row;
+    p.keep = l->r.keep != NULL;
+    try(e, l, out, p);
+    p = out->row;
+    p.fma = l->r.product;
+    try(e, l, out, p);
+    p = out->row;
+    p.approx = l->r.exp;
+    try(e, l, out, p);
+    p = out->row;
+    p.par = axis_to_share(l, hint);
+    try(e, l, out, p);
+    return true;
 }

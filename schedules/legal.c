@@ -17,3 +17,10 @@ bool schedule_legal(Env *e, const Kernel *k, const Schedule *s, Err *why)
     }
     return legal;
 }
+
+bool recipe_legal(Env *e, const Look *l, const Recipe *p)
+{
+    Schedule s;
+    class_policy(l->class)->schedule(l, p, &s);
+    return schedule_legal(e, l->k, &s, NULL);
+}

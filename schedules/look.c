@@ -1,8 +1,9 @@
 /* look.c - questions about a kernel that policies ask: extents, who reads what, which operations there are.
  * needs: a finished naive kernel. breaks: nothing; the kernel is only read. */
-#include <string.h>
-
 #include "schedules/schedules_int.h"
+
+#include <inttypes.h>
+#include <string.h>
 
 bool list_has(const AxisList *l, int axis)
 {
@@ -26,6 +27,20 @@ const char *axis_text(const Kernel *k, int axis)
 {
     return k->nest.axis.at[axis].name;
 }
+
+bool names_fit(const Kernel *k)
+{
+    bool fit = k->nest.axis.n <= MAX_LOOK_AXES;
+    for (int i = 0; i < k->nest.axis.n; i++) {
+        fit = fit && strlen(axis_text(k, i)) <= MAX_LOOK_NAME;
+    }
+    for (int i = 0; i < k->operand.n; i++) {
+        fit = fit && strlen(k->operand.at[i].name) <= MAX_LOOK_NAME;
+    }
+    return fit;
+}
+
+/* ---- expressions ---- */
 
 static void find_axis(const Expr *x, void *ctx)
 {
@@ -51,7 +66,7 @@ const Expr *let_of(const Phase *p, const Expr *x)
     return x;
 }
 
-static void stmts_visit(const Stmt *s, int n, void (*visit)(const Expr *x, void *ctx), void *ctx)
+static void stmts_visit(const Stmt *s, int n, ExprVisit *visit, void *ctx)
 {
     for (int i = 0; i < n; i++) {
         if (s[i].index) {
@@ -61,7 +76,7 @@ static void stmts_visit(const Stmt *s, int n, void (*visit)(const Expr *x, void 
     }
 }
 
-void phase_visit(const Phase *p, void (*visit)(const Expr *x, void *ctx), void *ctx)
+void reduction_visit(const Phase *p, ExprVisit *visit, void *ctx)
 {
     stmts_visit(p->body.at, p->body.n, visit, ctx);
     for (int i = 0; i < p->acc.n; i++) {
@@ -69,7 +84,7 @@ void phase_visit(const Phase *p, void (*visit)(const Expr *x, void *ctx), void *
     }
 }
 
-void finish_visit(const Phase *p, void (*visit)(const Expr *x, void *ctx), void *ctx)
+void finish_visit(const Phase *p, ExprVisit *visit, void *ctx)
 {
     stmts_visit(p->finish.at, p->finish.n, visit, ctx);
 }
@@ -89,11 +104,27 @@ bool kernel_has_op(const Kernel *k, ScalarOp op)
 {
     FindOp f = {.op = op};
     for (int i = 0; i < k->nest.phase.n; i++) {
-        phase_visit(&k->nest.phase.at[i], find_op, &f);
+        reduction_visit(&k->nest.phase.at[i], find_op, &f);
         finish_visit(&k->nest.phase.at[i], find_op, &f);
     }
     return f.found;
 }
+
+const Expr *cut_bound(const Expr *x, int axis)
+{
+    const Expr *c = x->kind == X_SELECT ? x->a : NULL;
+    if (!c || c->kind != X_OP || c->op != S_LT || c->a->kind != X_AXIS || c->a->id != axis) {
+        return NULL;
+    }
+    return c->b->kind == X_CONST || c->b->kind == X_SYM ? c->b : NULL;
+}
+
+const char *cut_word(Arena *m, const Expr *bound)
+{
+    return bound->kind == X_SYM ? arena_printf(m, "s%d", bound->id) : arena_printf(m, "%" PRId64, bound->value.i);
+}
+
+/* ---- sizes ---- */
 
 /* The value of i64 arithmetic over symbols, or -1 where one is not known. Extents are never negative. */
 static int64_t known_value(const Expr *x, const int64_t *sym)
@@ -119,9 +150,27 @@ int64_t axis_constant(const Kernel *k, int axis)
     return axis_extent(k, NULL, axis);
 }
 
+int64_t kernel_work(const Kernel *k, const PickHint *hint, int64_t most)
+{
+    int64_t work = 1;
+    for (int i = 0; i < k->nest.axis.n; i++) {
+        int64_t n = axis_extent(k, hint, i);
+        if (n < 0 || n >= most || work * n >= most) {
+            return most;
+        }
+        work *= n;
+    }
+    return work;
+}
+
 const Target *hint_target(const PickHint *hint)
 {
     return hint->target ? hint->target : target_generic();
+}
+
+int hint_threads(const PickHint *hint)
+{
+    return hint->n_threads < 1 ? 2 : hint->n_threads;
 }
 
 int64_t power_below(int64_t n, int64_t most)
@@ -131,4 +180,19 @@ int64_t power_below(int64_t n, int64_t most)
         p *= 2;
     }
     return p;
+}
+
+int64_t blocks(int64_t n, int64_t block)
+{
+    return n < 0 ? INT32_MAX : (n + block - 1) / block;
+}
+
+/* ---- text ---- */
+
+void word_add(Words *w, char between, const char *name, const char *half)
+{
+    size_t len = strlen(w->text);
+    char sep[2] = {len ? between : '\0', '\0'};
+    int n = snprintf(w->text + len, sizeof w->text - len, "%s%s%s", sep, name, half);
+    check(n >= 0 && (size_t)n < sizeof w->text - len);
 }

@@ -1,48 +1,138 @@
-/* points.c - the plan of a kernel without reductions as steps: lanes along the last axis, one axis moved
- * outermost and spread over threads. Serves elementwise kernels, copies and gathers.
- * needs: what points_look found. breaks: nothing; the mechanism says whether the steps are legal. */
+/* points.c - the recipe of a kernel without reductions as steps: the last axis cut where conditions on it end,
+ * lanes along its pieces, one axis outermost and shared by threads. Serves elementwise kernels, copies and
+ * gathers; and, for kernels of no class, only the sharing.
+ * needs: what look_points found. breaks: nothing; whether it is legal, the mechanism says. */
 #include "schedules/schedules_int.h"
 
-/* The axes in their order, the one that is spread first; the last one's halves where it is in lanes. */
-static void order_axes(const Points *p, const PointPlan *plan, int par, Schedule *out)
+#include <string.h>
+
+typedef struct Builder {
+    const Kernel *k;
+    const Points *p;
+    const PointRecipe *recipe;
+    Schedule *s;
+    int last;                          /* axis, or -1 */
+    int shared;                        /* axis, or -1 */
+    int n_pieces;                      /* of the last axis */
+    char name[MAX_CUTS + 1][16];
+    int lanes[MAX_CUTS + 1];           /* 0: too short for lanes */
+} Builder;
+
+int64_t point_longest(const Look *l, bool cut)
 {
-    char text[MAX_STEP_ARGS] = "";
-    int len = 0, last = p->inner.at[p->inner.n - 1];
-    const char *half = plan->lanes ? ".o" : "";
-    len += snprintf(text, sizeof text, "%s%s", axis_text(p->k, par), par == last ? half : "");
-    for (int i = 0; i < p->inner.n; i++) {
-        int axis = p->inner.at[i];
-        if (axis != par) {
-            len += snprintf(text + len, sizeof text - (size_t)len, " %s%s", axis_text(p->k, axis),
-                            axis == last ? half : "");
-        }
+    const Points *p = &l->p;
+    int64_t most = cut ? 0 : p->inner.n ? axis_constant(l->k, p->inner.at[p->inner.n - 1]) : 1;
+    for (int i = 0; cut && i <= p->n_cuts; i++) {
+        most = most < 0 || p->piece[i] < 0 ? -1 : p->piece[i] > most ? p->piece[i] : most;
     }
-    if (plan->lanes) {
-        snprintf(text + len, sizeof text - (size_t)len, " %s.i", axis_text(p->k, last));
-    }
-    schedule_add(out, STEP_ORDER, "%s", text);
+    return most;
 }
 
-void point_schedule(const Points *p, const PointPlan *plan, Schedule *out)
+/* j; cut once j.0 j.1; cut again j.0 j.1.0 j.1.1 */
+static void name_pieces(Builder *b)
 {
+    char stem[16] = "";
+    b->n_pieces = b->last < 0 ? 0 : 1 + (b->recipe->cut ? b->p->n_cuts : 0);
+    if (b->last >= 0) {
+        snprintf(stem, sizeof stem, "%s", axis_text(b->k, b->last));
+    }
+    for (int i = 0; i < b->n_pieces; i++) {
+        bool final = i == b->n_pieces - 1;
+        int64_t n = b->n_pieces > 1 ? b->p->piece[i] : axis_constant(b->k, b->last);
+        int64_t most = n < 0 ? b->recipe->lanes : n < 1 ? 1 : n;
+        check(snprintf(b->name[i], sizeof b->name[i], "%.12s%s", stem, final ? "" : ".0") < 16);
+        b->lanes[i] = b->recipe->lanes ? (int)power_below(most < 1 ? 1 : most, b->recipe->lanes) : 0;
+        b->lanes[i] = b->lanes[i] > 1 ? b->lanes[i] : 0;
+        if (!final) {
+            schedule_add(b->s, STEP_CUT, "%s %s", stem, b->p->cut[i]);
+            strcat(stem, ".1");
+        }
+    }
+}
+
+static bool shares_inner(const Builder *b)
+{
+    return b->shared >= 0 && b->p->outer.n == 0;
+}
+
+static void add_axis(const Builder *b, Words *w, int axis, int piece)
+{
+    if (axis == b->last) {
+        word_add(w, ' ', b->name[piece], b->lanes[piece] ? ".o" : "");
+    } else {
+        word_add(w, ' ', axis_text(b->k, axis), "");
+    }
+}
+
+static void order_piece(const Builder *b, int piece)
+{
+    Words w = {""};
+    add_axis(b, &w, b->shared, piece);
+    for (int i = 0; i < b->p->inner.n; i++) {
+        if (b->p->inner.at[i] != b->shared) {
+            add_axis(b, &w, b->p->inner.at[i], piece);
+        }
+    }
+    if (b->lanes[piece]) {
+        word_add(&w, ' ', b->name[piece], ".i");
+    }
+    schedule_add(b->s, STEP_ORDER, "%s", w.text);
+}
+
+static void order_outer(const Builder *b)
+{
+    Words w = {""};
+    word_add(&w, ' ', axis_text(b->k, b->shared), "");
+    for (int i = 0; i < b->p->outer.n; i++) {
+        if (b->p->outer.at[i] != b->shared) {
+            word_add(&w, ' ', axis_text(b->k, b->p->outer.at[i]), "");
+        }
+    }
+    schedule_add(b->s, STEP_ORDER, "%s", w.text);
+}
+
+void point_schedule(const Look *l, const Recipe *recipe, Schedule *out)
+{
+    const Points *p = &l->p;
     const AxisList *axes = p->outer.n ? &p->outer : &p->inner;
-    int last = p->inner.n ? p->inner.at[p->inner.n - 1] : -1;
-    int par = plan->par ? axes->at[plan->par - 1] : -1;
-    bool lanes = plan->lanes && last >= 0;
+    Builder b = {.k = l->k, .p = p, .recipe = &recipe->point, .s = out};
+    b.last = p->inner.n ? p->inner.at[p->inner.n - 1] : -1;
+    b.shared = b.recipe->par > 0 && b.recipe->par <= axes->n ? axes->at[b.recipe->par - 1] : -1;
     *out = (Schedule){0};
-    if (lanes) {
-        schedule_add(out, STEP_SPLIT, "%s %d peel", axis_text(p->k, last), plan->lanes);
+    name_pieces(&b);
+    for (int i = 0; i < b.n_pieces; i++) {
+        if (b.lanes[i]) {
+            schedule_add(out, STEP_SPLIT, "%s %d %s", b.name[i], b.lanes[i],
+                         b.recipe->tail == TAIL_BY_MASK ? "mask" : "peel");
+        }
     }
-    if (plan->par > 1 && axes == &p->inner) {
-        order_axes(p, plan, par, out);
+    for (int i = 0; b.recipe->par > 1 && shares_inner(&b) && i < b.n_pieces; i++) {
+        order_piece(&b, i);
     }
-    if (lanes) {
-        schedule_add(out, STEP_VEC, "%s.i", axis_text(p->k, last));
+    if (b.recipe->par > 1 && !shares_inner(&b) && b.shared >= 0) {
+        order_outer(&b);
     }
-    if (plan->approx) {
+    for (int i = 0; i < b.n_pieces; i++) {
+        if (b.lanes[i]) {
+            schedule_add(out, STEP_VEC, "%s.i", b.name[i]);
+        }
+    }
+    if (b.recipe->approx) {
         schedule_add(out, STEP_APPROX, "exp");
     }
-    if (par >= 0) {
-        schedule_add(out, STEP_PAR, "%s%s", axis_text(p->k, par), lanes && par == last ? ".o" : "");
+    if (b.shared >= 0) {
+        Words w = {""};
+        add_axis(&b, &w, b.shared, 0);
+        schedule_add(out, STEP_PAR, "%s", w.text);
+    }
+}
+
+void other_schedule(const Look *l, const Recipe *recipe, Schedule *out)
+{
+    const Nest *n = &l->k->nest;
+    const int *loops = n->outer.n ? n->outer.at : n->phase.n ? n->phase.at[0].loops.at : NULL;
+    *out = (Schedule){0};
+    if (loops && recipe->point.par) {
+        schedule_add(out, STEP_PAR, "%.60s", axis_text(l->k, loops[0]));
     }
 }

@@ -235,6 +235,7 @@ static const char *repeated(const char *before, const char *what, int n, const c
     return b.at;
 }
 
+/* clang-format off */
 #define MILLION 1000000
 #define HEAD "graph g\nx = input f32[seq]\n"
 #define TAIL "\nreturn y=y\n"
@@ -307,6 +308,8 @@ Test(cli_errors, hostile_configs)
         cr_expect(strstr(r.out, rows[i].words), "row %zu: no '%s' in: %s", i, rows[i].words, r.out);
     }
 }
+
+/* clang-format on */
 
 /* ---- absurd sizes ---- */
 

@@ -1,4 +1,4 @@
-/* compile_primitives.c - every primitive, one small graph at a time: each dtype that its rule allows, seq 1,
+/* compile_primitives.c - every operation, one small graph at a time: each dtype that its rule allows, seq 1,
  * 3 and 7, an axis of size 1 and one of 5, alone and in the company of elementwise neighbours that fusion
  * may join to it. The interpreter, the nests and compiled C, fused and not, give the same bits (libm's
  * functions too: all three call the same ones). Each dtype that a rule forbids is refused. */
@@ -73,6 +73,9 @@ static const Row rows[] = {
     {OP_MATMUL,     FLOATS,  "a = input $T[1, past]; b = input $T[past, 1]; y = matmul a, b"},
     {OP_GATHER,     ANY,     "t = weight $T[6, $W]; ids = input i64[seq]; y = gather t, ids"},
     {OP_GATHER,     ANY,     "t = input $T[6]; ids = input i8[seq, $W]; y = gather t, ids"},
+    {OP_UPDATE,     ANY,     "a = input $T[past, $W]; b = input $T[seq, $W]; c = concat a, b axis=0; y = update c, b at=[past, 0]"},
+    {OP_UPDATE,     ANY,     "a = input $T[4, seq, $W]; b = input $T[1, seq, 1]; y = update a, b at=[2, 0, $W - 1]"},
+    {OP_UPDATE,     ANY,     "a = input $T[seq, $W]; b = input $T[$W, seq]; c = permute b perm=[1, 0]; y = update a, c at=[0, 0]"},
     {OP_GATHER,     INTS,    "t = weight f32[6, $W, 2]; ids = input $T[1, seq]; y = gather t, ids"},
 };
 /* clang-format on */
@@ -196,23 +199,13 @@ static Args args_of(Env *e, Rng *r, const Graph *g, const Sizes *z)
     return args;
 }
 
-static Sizes sizes_of(Env *e, int64_t seq, int64_t past)
-{
-    Sizes z = {0};
-    Sym s = sym_intern(e, "seq", 3), p = sym_intern(e, "past", 4);
-    z.bound[s] = z.bound[p] = true;
-    z.value[s] = seq;
-    z.value[p] = past;
-    return z;
-}
-
 static void compare(Env *e, const All *all, const Case *c, int64_t seq, int64_t past)
 {
     static const char *const what[] = {"fused nests", "unfused nests", "fused C", "unfused C"};
     Rng r;
     Err err;
     Tensor *expect = arena_array(&e->model, Tensor, c->g->outputs.n);
-    Sizes z = sizes_of(e, seq, past);
+    Sizes z = sizes_at(e, seq, past);
     rng_seed(&r, hash_str(c->text).lo ^ (uint64_t)seq);
     Args args = args_of(e, &r, c->g, &z);
     cr_assert(graph_interpret(c->g, &args, NULL, &e->model, expect, &err), "%s%s", c->text, err.text);

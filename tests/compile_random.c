@@ -52,8 +52,9 @@ static void find_functions(Env *e, Batch *b)
 
 static bool run(Env *e, const Case *c, int subset, bool in_c, const Args *args, Tensor *out, Err *err)
 {
+    Args own = own_inputs(e, args);
     Exec *x = exec_new(e, c->c[subset].graph, c->p[subset], in_c ? c->fn[subset] : NULL);
-    bool ok = exec_run(x, args, &e->model, out, err);
+    bool ok = exec_run(x, &own, &e->model, out, err);
     exec_free(x);
     return ok;
 }

@@ -53,7 +53,7 @@ const char *traffic(Env *e, const Program *p)
     return dim_text(e, program_bytes(e, p, NULL, NULL));
 }
 
-static Sizes sizes(Env *e, int64_t seq, int64_t past)
+Sizes sizes_at(Env *e, int64_t seq, int64_t past)
 {
     Sizes z = {0};
     Sym s = sym_intern(e, "seq", 3), p = sym_intern(e, "past", 4);
@@ -65,7 +65,7 @@ static Sizes sizes(Env *e, int64_t seq, int64_t past)
 
 int64_t at_sizes(Env *e, Dim d, int64_t seq, int64_t past)
 {
-    Sizes z = sizes(e, seq, past);
+    Sizes z = sizes_at(e, seq, past);
     int64_t v;
     Err err;
     cr_assert(dim_eval(e, d, &z, &v, &err), "%s", err.text);
@@ -74,22 +74,19 @@ int64_t at_sizes(Env *e, Dim d, int64_t seq, int64_t past)
 
 void plan_at(Env *e, const Program *p, int64_t seq, int64_t past, Plan *plan)
 {
-    Sizes z = sizes(e, seq, past);
+    Sizes z = sizes_at(e, seq, past);
     plan_init(plan, p, &e->model);
     plan_update(plan, p, z.value);
 }
 
 static NamedTensor tensor_of(Env *e, const Node *n, const Sizes *z, uint64_t seed, int64_t vocab)
 {
-    int64_t dim[MAX_RANK];
     NamedTensor out = {.name = n->attr.name};
     Rng r;
-    for (int i = 0; i < n->shape.rank; i++) {
-        dim[i] = dim_value(n->shape.dim[i], z->value);
-    }
-    out.t = tensor_new(e, &e->model, n->dtype, n->shape.rank, dim);
+    Tensor t = tensor_of_node(n, z->value);
+    out.t = tensor_new(e, &e->model, t.dtype, t.rank, t.dim);
     rng_seed(&r, seed ^ hash_str(out.name).lo);
-    float scale = n->shape.rank == 2 ? 1.0f / sqrtf((float)dim[1]) : 0.5f;
+    float scale = t.rank == 2 ? 1.0f / sqrtf((float)t.dim[1]) : 0.5f;
     float offset = strstr(out.name, "norm") ? 1.0f : 0.0f;
     for (int64_t i = 0, count = tensor_count(&out.t); i < count; i++) {
         if (n->dtype == DT_I64) {
@@ -103,7 +100,7 @@ static NamedTensor tensor_of(Env *e, const Node *n, const Sizes *z, uint64_t see
 
 Args model_args(Env *e, const Graph *g, int64_t seq, int64_t past, uint64_t seed)
 {
-    Sizes z = sizes(e, seq, past);
+    Sizes z = sizes_at(e, seq, past);
     NamedTensor *input = arena_array(&e->model, NamedTensor, g->inputs.n);
     NamedTensor *weight = arena_array(&e->model, NamedTensor, g->weights.n);
     int64_t vocab = 1;
@@ -117,12 +114,25 @@ Args model_args(Env *e, const Graph *g, int64_t seq, int64_t past, uint64_t seed
     return (Args){input, g->inputs.n, weight, g->weights.n};
 }
 
+Args own_inputs(Env *e, const Args *args)
+{
+    Args own = *args;
+    NamedTensor *input = arena_dup(&e->model, args->input, (size_t)args->n_inputs * sizeof *input);
+    for (int i = 0; i < args->n_inputs; i++) {
+        Tensor *t = &input[i].t;
+        t->data = arena_dup(&e->model, t->data, (size_t)(tensor_count(t) * dtype_bytes(t->dtype)));
+    }
+    own.input = input;
+    return own;
+}
+
 Tensor *run_program(Env *e, const Graph *g, const Program *p, const Library *lib, const Args *args)
 {
     Tensor *out = arena_array(&e->model, Tensor, g->outputs.n);
     Err err = {0};
+    Args own = own_inputs(e, args);
     Exec *x = exec_new(e, g, p, lib ? lib->fn : NULL);
-    bool ok = exec_run(x, args, &e->model, out, &err);
+    bool ok = exec_run(x, &own, &e->model, out, &err);
     exec_free(x);
     cr_assert(ok, "%s", err.text);
     return out;

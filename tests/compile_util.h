@@ -21,12 +21,14 @@ Program *compiled(Env *e, const Graph *g, unsigned without, Compile *c); /* c ma
 int calls_of_kind(const Program *p, const char *kind);
 int kernels_of_kind(const Program *p, const char *kind);
 const char *traffic(Env *e, const Program *p); /* the byte polynomial, as text */
+Sizes sizes_at(Env *e, int64_t seq, int64_t past);
 int64_t at_sizes(Env *e, Dim d, int64_t seq, int64_t past);
 void plan_at(Env *e, const Program *p, int64_t seq, int64_t past, Plan *plan);
 
 /* Seeded arguments of a model graph at these sizes: weights scaled by their width, ids in range. */
 Args model_args(Env *e, const Graph *g, int64_t seq, int64_t past, uint64_t seed);
-/* Runs p by compiled C (or, library NULL, by its nests) and asserts success. */
+Args own_inputs(Env *e, const Args *args); /* with copies of the inputs, which a program may write */
+/* Runs p by compiled C (or, library NULL, by its nests) on copies of the inputs and asserts success. */
 Tensor *run_program(Env *e, const Graph *g, const Program *p, const Library *lib, const Args *args);
 void build_program(Env *e, const Program *p, Library *lib); /* into a cache of the tests' own */
 

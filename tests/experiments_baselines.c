@@ -1,5 +1,6 @@
-/* experiments_baselines.c - tests of the baselines: each row that can run here computes the right
- * product at odd sizes, in any number of parts, within its buffers; and says so where it cannot. */
+/* experiments_baselines.c - tests of the baselines: each row that can run here computes the
+ * right product at odd sizes, in any number of parts, within its buffers; and says so where it
+ * cannot. */
 #include "experiments/baselines/baselines_int.h"
 #include "tests/fault.h"
 #include "tests/helpers.h"
@@ -207,7 +208,8 @@ Test(experiments_baselines, empty_products_touch_nothing_and_empty_sums_are_zero
     }
 }
 
-/* Against a double sum: the error of any order of k products is below k ulps of the sum of magnitudes. */
+/* Against a double sum: the error of any order of k products is below k ulps of the sum of
+ * magnitudes. */
 Test(experiments_baselines, long_sums_of_real_numbers_are_within_their_bound)
 {
     enum { M = 3, N = 37, K = 4864 };
@@ -372,4 +374,14 @@ Test(experiments_baselines, a_product_too_large_for_openblas_is_refused)
     const Baseline *row = row_named("openblas");
     cr_assert_not(baseline_plan(row, &libs, 1, (int64_t)1 << 31, 1, &p, &err));
     cr_assert_eq(err.code, E_SHAPE);
+}
+
+Test(experiments_baselines, no_memory_for_a_plan_is_an_error_in_words)
+{
+    Err err;
+    Product p;
+    const Baseline *row = row_named("onednn");
+    fault_arm("alloc", 1, false, ENOMEM);
+    cr_assert_not(baseline_plan(row, &libs, 2, 3, 4, &p, &err));
+    cr_assert_eq(err.code, E_NOMEM);
 }

@@ -1,4 +1,4 @@
-/* gen.c - random valid graphs: inputs, some random steps (gen_steps.c), and what nothing uses
+/* gen.c - random valid graphs: inputs, some random steps (gen_steps.c, gen_update.c), and what nothing uses
  * as outputs. Also sizes and arguments for any graph.
  *
  * No expression draws twice where C leaves the order open: gcc and clang make the same graphs.

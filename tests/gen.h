@@ -5,8 +5,8 @@
 
 #include "graph/graph.h"
 
-/* A valid, finished graph of 22 nodes on average and at most some 90, over all 26 primitives,
- * with the symbols seq and often past, and up to four outputs. It runs at any seq >= 1 and
+/* A valid, finished graph of 22 nodes on average and at most some 90, over all 26 primitives
+ * and update, with the symbols seq and often past, and up to four outputs. It runs at any seq >= 1 and
  * past >= 0: slices stay in range, ids of gathers are constants or iotas. At seq 7 and past 5
  * no value has more than 1,500 elements, but for what single steps need in between. */
 Graph *gen_graph(Env *e, Rng *r);

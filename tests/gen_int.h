@@ -44,8 +44,13 @@ Node *gen_pick(Gen *g, Want want);           /* one of this kind; NULL: none was
 Node *gen_partner(Gen *g, Node *x, Dtype t); /* one of this dtype that broadcasts with x */
 bool gen_compatible(Gen *g, const Shape *a, const Shape *b); /* they broadcast */
 
+/* ---- gen_update.c ------------------------------------------------------- */
+
+Node *gen_update(Gen *g); /* an update; NULL: nothing that fits was met */
+
 /* ---- gen_steps.c -------------------------------------------------------- */
 
 void gen_step(Gen *g); /* one random step */
+void gen_bounds(Gen *g, Dim d, Dim *start, Dim *stop); /* of a part of an axis */
 
 #endif

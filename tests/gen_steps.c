@@ -295,7 +295,7 @@ static Node *step_broadcast(Gen *g)
 }
 
 /* Bounds that hold at every size: at most `room` is cut off, from either end. */
-static void some_bounds(Gen *g, Dim d, Dim *start, Dim *stop)
+void gen_bounds(Gen *g, Dim d, Dim *start, Dim *stop)
 {
     int room = (int)gen_least(g, d);
     int cut = below(g, room + 1);
@@ -317,7 +317,7 @@ static Node *step_slice(Gen *g)
     }
     int axis = some_axis(g, x);
     Dim start, stop;
-    some_bounds(g, x->shape.dim[axis], &start, &stop);
+    gen_bounds(g, x->shape.dim[axis], &start, &stop);
     return f_slice(&g->f, x, spelt(g, axis, x->shape.rank), start, stop);
 }
 
@@ -445,7 +445,7 @@ static const struct {
     {6, step_where},     {5, step_cast},    {9, step_reduce},  {4, step_softmax},
     {3, step_silu},      {7, step_reshape}, {4, step_permute}, {5, step_permute_reshape},
     {5, step_broadcast}, {8, step_slice},   {7, step_concat},  {8, step_matmul},
-    {5, step_linear},    {6, step_gather},
+    {5, step_linear},    {6, step_gather},  {9, gen_update},
 };
 
 void gen_step(Gen *g)

@@ -210,4 +210,3 @@ IS_BUG(check_refuses_an_extent_that_loads,
 IS_BUG(constructors_refuse_operands_of_two_dtypes,
        x_op(m, S_ADD, x_int(m, 1), x_var(m, 1, DT_F32)))
 IS_BUG(constructors_refuse_operations_without_meaning, x_op(m, S_EXP, x_int(m, 1), NULL))
-IS_BUG(constructors_refuse_reading_the_output, x_load(m, 0, DT_F32, x_int(m, 0)))

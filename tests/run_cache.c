@@ -9,16 +9,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static World w;
+static Workshop w;
 
 static void setup(void)
 {
-    world_init(&w);
+    workshop_init(&w);
 }
 
 static void teardown(void)
 {
-    world_release(&w);
+    workshop_release(&w);
 }
 
 TestSuite(run_cache, .init = setup, .fini = teardown);

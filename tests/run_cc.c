@@ -19,7 +19,7 @@ static bool has_flag(const Toolchain *tc, const char *flag)
     return false;
 }
 
-static int programs_run(World *w)
+static int programs_run(Workshop *w)
 {
     fault_arm("spawn", 0, false, 0);
     must_work(&w->e, find_compiler, w);
@@ -28,21 +28,21 @@ static int programs_run(World *w)
     return n;
 }
 
-static void put_on_path(World *w)
+static void put_on_path(Workshop *w)
 {
     setenv("PATH", arena_printf(&w->e.model, "%s/bin:%s", w->dir.path, getenv("PATH")), 1);
 }
 
-static World w;
+static Workshop w;
 
 static void setup(void)
 {
-    world_init(&w);
+    workshop_init(&w);
 }
 
 static void teardown(void)
 {
-    world_release(&w);
+    workshop_release(&w);
 }
 
 TestSuite(run_cc, .init = setup, .fini = teardown);

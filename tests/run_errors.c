@@ -11,16 +11,16 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-static World w;
+static Workshop w;
 
 static void setup(void)
 {
-    world_init(&w);
+    workshop_init(&w);
 }
 
 static void teardown(void)
 {
-    world_release(&w);
+    workshop_release(&w);
 }
 
 TestSuite(run_errors, .init = setup, .fini = teardown);
@@ -60,9 +60,9 @@ Test(run_errors, unwritable_cache_directory)
     cr_assert_eq(folder_entries(temp_path(&w.dir, "cache/obj")), 0);
 }
 
-static void load_without_building(Env *e, void *world)
+static void load_without_building(Env *e, void *workshop)
 {
-    load_library(e, world);
+    load_library(e, workshop);
     if (w.cache.n_hits != N_KERNELS || w.cache.n_built != 0) {
         fail(e, E_ILLEGAL, "%d hits, %d built", w.cache.n_hits, w.cache.n_built);
     }
@@ -203,7 +203,7 @@ static void copying_compiler(void)
                               w.object[0], w.library));
 }
 
-/* In a new cache each time. No memory of the world's: its allocations may be the ones that
+/* In a new cache each time. No memory of the workshop's: its allocations may be the ones that
  * fail. */
 static bool try_all(void *ctx, Err *err)
 {

@@ -10,7 +10,7 @@
 
 /* A graph of its own text, a program of kernel texts, and a runner. */
 typedef struct Case {
-    World w;
+    Workshop w;
     Graph *g;
     Program p;
     Exec *x;
@@ -20,13 +20,13 @@ static Case c;
 
 static void setup(void)
 {
-    world_init(&c.w);
+    workshop_init(&c.w);
 }
 
 static void teardown(void)
 {
     exec_free(c.x);
-    world_release(&c.w);
+    workshop_release(&c.w);
 }
 
 TestSuite(run_exec, .init = setup, .fini = teardown);

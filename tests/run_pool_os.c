@@ -58,6 +58,21 @@ Test(run_pool_os, the_end_finds_workers_asleep_spinning_or_never_used)
 
 /* ---- CPUs ---- */
 
+/* CPU numbers that do not start at 0 and may have gaps, where there are CPUs enough. */
+static void leave_the_first_of_three(void)
+{
+    cpu_set_t mask;
+    int first = 0;
+    sched_getaffinity(0, sizeof mask, &mask);
+    while (!CPU_ISSET(first, &mask)) {
+        first++;
+    }
+    CPU_CLR(first, &mask);
+    if (CPU_COUNT(&mask) >= 2) {
+        cr_assert_eq(sched_setaffinity(0, sizeof mask, &mask), 0);
+    }
+}
+
 static void stay_on(int cpu)
 {
     cpu_set_t mask;
@@ -75,6 +90,7 @@ static void stay_on(int cpu)
 
 Test(run_pool_os, threads_stay_within_the_mask_each_on_a_cpu_of_its_own)
 {
+    leave_the_first_of_three();
     Parts parts = {0};
     int n = n_cpus_allowed() < MAX_PARTS ? n_cpus_allowed() : MAX_PARTS;
     cpu_set_t mask, still, both;

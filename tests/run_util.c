@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void world_init(World *w)
+void workshop_init(Workshop *w)
 {
     memset(w, 0, sizeof *w);
     env_init(&w->e);
@@ -20,13 +20,13 @@ void world_init(World *w)
     setenv("NANOCOMPILE_CACHE", w->cache_dir, 1);
     const char *tmp = arena_printf(&w->e.model, "%s/t", w->dir.path);
     cr_assert(mkdir(tmp, 0777) == 0 && chmod(tmp, 0777) == 0); /* for any user */
-    setenv("TMPDIR", tmp, 1); /* so that what injected faults leave goes with the world */
+    setenv("TMPDIR", tmp, 1); /* so that what injected faults leave goes with the workshop */
     unsetenv("CC");
     unsetenv("NANOCOMPILE_CPU");
     unsetenv("NANOCOMPILE_CC_TIMEOUT");
 }
 
-void world_release(World *w)
+void workshop_release(Workshop *w)
 {
     library_release(&w->lib);
     env_release(&w->e);
@@ -57,15 +57,15 @@ Kernel *const *some_kernels(Env *e)
 
 /* ---- bodies ----------------------------------------------------------------------------- */
 
-void find_compiler(Env *e, void *world)
+void find_compiler(Env *e, void *workshop)
 {
-    World *w = world;
+    Workshop *w = workshop;
     toolchain_find(e, &w->tc);
 }
 
-void build_objects(Env *e, void *world)
+void build_objects(Env *e, void *workshop)
 {
-    World *w = world;
+    Workshop *w = workshop;
     find_compiler(e, w);
     const char **object = arena_array(&e->model, const char *, N_KERNELS);
     cache_open(e, &w->cache, NULL);
@@ -73,21 +73,21 @@ void build_objects(Env *e, void *world)
     w->object = object;
 }
 
-void build_library(Env *e, void *world)
+void build_library(Env *e, void *workshop)
 {
-    World *w = world;
+    Workshop *w = workshop;
     build_objects(e, w);
     w->library = cache_library(e, &w->cache, &w->tc, w->object, N_KERNELS);
 }
 
-void load_library(Env *e, void *world)
+void load_library(Env *e, void *workshop)
 {
-    World *w = world;
+    Workshop *w = workshop;
     build_library(e, w);
     library_load(e, &w->lib, w->library, some_kernels(e), N_KERNELS);
 }
 
-void assert_kernels_run(World *w)
+void assert_kernels_run(Workshop *w)
 {
     must_work(&w->e, load_library, w);
     float x[3] = {1, -2, 0.5f}, y[3];
@@ -104,7 +104,7 @@ void assert_kernels_run(World *w)
 
 /* ---- made-up compilers ------------------------------------------------------------------ */
 
-const char *script(World *w, const char *name, const char *text)
+const char *script(Workshop *w, const char *name, const char *text)
 {
     const char *path = arena_printf(&w->e.model, "%s/bin/%s", w->dir.path, name);
     write_text(path, arena_printf(&w->e.model, "#!/bin/sh\n%s\n", text));
@@ -112,14 +112,14 @@ const char *script(World *w, const char *name, const char *text)
     return path;
 }
 
-void script_as_cc(World *w, const char *text)
+void script_as_cc(Workshop *w, const char *text)
 {
     setenv("CC", script(w, "mycc", text), 1);
 }
 
 /* ---- what is left ----------------------------------------------------------------------- */
 
-static const char *leftover_in(World *w, const char *folder)
+static const char *leftover_in(Workshop *w, const char *folder)
 {
     const char *found = NULL;
     DIR *d = opendir(folder);
@@ -133,7 +133,7 @@ static const char *leftover_in(World *w, const char *folder)
     return found;
 }
 
-const char *leftover(World *w)
+const char *leftover(Workshop *w)
 {
     static const char *const folders[] = {"", "/obj", "/lib", "/cc"};
     const char *found = NULL;
@@ -143,13 +143,13 @@ const char *leftover(World *w)
     return found;
 }
 
-void assert_no_leftovers(World *w)
+void assert_no_leftovers(Workshop *w)
 {
     const char *found = leftover(w);
     cr_assert_null(found, "%s was left behind", found);
 }
 
-const char *only_file(World *w, const char *folder)
+const char *only_file(Workshop *w, const char *folder)
 {
     cr_assert_eq(folder_entries(folder), 1, "%s does not hold one file", folder);
     const char *path = NULL;
@@ -164,7 +164,7 @@ const char *only_file(World *w, const char *folder)
 
 /* ---- children --------------------------------------------------------------------------- */
 
-static _Noreturn void answer(World *w, int fd, bool allowed, Body *body)
+static _Noreturn void answer(Workshop *w, int fd, bool allowed, Body *body)
 {
     Err err = {.code = E_OK};
     if (!allowed) {
@@ -196,7 +196,7 @@ static Err await_answer(pid_t pid, int fd[2])
     return err;
 }
 
-Err as_other_user(World *w, Body *body)
+Err as_other_user(Workshop *w, Body *body)
 {
     int fd[2];
     cr_assert(chmod(w->dir.path, 0755) == 0 && pipe(fd) == 0);
@@ -208,13 +208,13 @@ Err as_other_user(World *w, Body *body)
     return await_answer(pid, fd);
 }
 
-static bool mount_on_cache(const World *w, unsigned long flags, const char *options)
+static bool mount_on_cache(const Workshop *w, unsigned long flags, const char *options)
 {
     return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
            !mkdir(w->cache_dir, 0777) && !mount("tmpfs", w->cache_dir, "tmpfs", flags, options);
 }
 
-Err on_tmpfs(World *w, unsigned long flags, const char *options, Body *body)
+Err on_tmpfs(Workshop *w, unsigned long flags, const char *options, Body *body)
 {
     int fd[2];
     cr_assert_eq(pipe(fd), 0);

@@ -1,5 +1,5 @@
-/* tuner_measure.c - tests of measuring by a made-up clock that moves only when a contender runs, and
- * of what is made of samples: no test here depends on how fast the machine is. */
+/* tuner_measure.c - tests of measuring by a made-up clock that moves only when a contender
+ * runs, and of what is made of samples: no test here depends on how fast the machine is. */
 #include "tests/fault.h"
 #include "tests/helpers.h"
 #include "tuner/tuner.h"
@@ -311,6 +311,8 @@ Test(tuner_measure, a_flip_is_a_change_of_bandwidth_or_of_the_cost_of_a_region)
     cr_assert(probes_differ(&slow_memory, &usual));
     cr_assert(probes_differ(&usual, &far_apart));
     cr_assert_not(probes_differ(&hot, &hot));
+    Probe alone = {0, 12, 270}, still_alone = {0, 40, 270};
+    cr_assert_not(probes_differ(&alone, &still_alone), "one thread: nothing to join");
 }
 
 typedef struct Setting {

@@ -1,5 +1,6 @@
-/* tuner_peaks.c - tests of the loops that probes and peaks are made of, for each instruction set that
- * the machine at hand has, and of the table of peaks. Rates are asserted to be there, not to be high. */
+/* tuner_peaks.c - tests of the loops that probes and peaks are made of, for each instruction
+ * set that the machine at hand has, and of the table of peaks. Rates are asserted to be there,
+ * not to be high. */
 #include "tests/helpers.h"
 #include "tuner/tuner.h"
 

@@ -1,5 +1,5 @@
-/* tuner_ring.c - tests of rings of cold operands: how many copies, what is in them, the order they come
- * in, and what is said where memory is short. */
+/* tuner_ring.c - tests of rings of cold operands: how many copies, what is in them, the order
+ * they come in, and what is said where memory is short. */
 #include "tests/fault.h"
 #include "tests/helpers.h"
 #include "tuner/tuner.h"

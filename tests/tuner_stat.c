@@ -1,5 +1,5 @@
-/* tuner_stat.c - tests of the statistics: against vectors computed by SciPy (some embedded, all where
- * the shared data is), against plain sums, and at their edges. */
+/* tuner_stat.c - tests of the statistics: against vectors computed by SciPy (some embedded, all
+ * where the shared data is), against plain sums, and at their edges. */
 #include "tests/helpers.h"
 #include "tuner/stat.h"
 
@@ -13,7 +13,8 @@ static void near(double got, double want, const char *what)
               what, got, want);
 }
 
-/* Columns as in the shared file: kind, then its numbers. False: a kind that is not of this file. */
+/* Columns as in the shared file: kind, then its numbers. False: a kind that is not of this
+ * file. */
 static bool vector_holds(const char *line)
 {
     char kind[16];
@@ -125,7 +126,8 @@ Test(tuner_stat, too_few_values_give_no_interval)
     }
 }
 
-/* The exact claim of the interval, tried: 20,000 intervals of 12 values around a known median. */
+/* The exact claim of the interval, tried: 20,000 intervals of 12 values around a known median.
+ * */
 Test(tuner_stat, intervals_cover_the_median_as_often_as_they_say)
 {
     Rng rng;

@@ -1,7 +1,7 @@
 /* clock.c - the clock that samples are taken with, and how long a sample must be for it.
  *
- * A sample's error is the clock's grain and the cost of reading it, so both are measured: they are
- * 10 and 21 ns on one machine and a microsecond on another, whose clock source is slow. */
+ * A sample's error is the clock's grain and the cost of reading it, so both are measured: they
+ * are 10 and 21 ns on one machine and a microsecond on another, whose clock source is slow. */
 #include "tuner/tuner.h"
 
 enum { READINGS = 1000, PATIENCE = 1000000, FLOOR_NS = 10000, GRAINS = 1000, COSTS = 400 };

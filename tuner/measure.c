@@ -1,10 +1,10 @@
 /* measure.c - times contenders in one process, in turns.
  *
- * A machine drifts, so contenders are compared only with what ran beside them: a round samples each
- * once, in a random order of its own, which makes any comparison of ranks exact whatever the noise.
- * Rounds form blocks, and probes before and after a block say what the machine could do meanwhile.
- * All contenders make equally many calls a sample. Nothing is decided and nothing dropped here: the
- * samples are kept raw. */
+ * A machine drifts, so contenders are compared only with what ran beside them: a round samples
+ * each once, in a random order of its own, which makes any comparison of ranks exact whatever
+ * the noise. Rounds form blocks, and probes before and after a block say what the machine could
+ * do meanwhile. All contenders make equally many calls a sample. Nothing is decided and nothing
+ * dropped here: the samples are kept raw. */
 #include "tuner/tuner_int.h"
 
 enum { WARM_CALLS = 3, MAX_REPS = 1 << 30 };
@@ -20,7 +20,7 @@ MeasurePlan measure_plan(uint64_t seed)
                          .seed = seed};
 }
 
-/* ---- one sample -------------------------------------------------------------------------------------------- */
+/* ---- one sample -------------------------------------------------------------------------- */
 
 static uint64_t time_calls(const Contender *c, int64_t reps)
 {
@@ -31,8 +31,8 @@ static uint64_t time_calls(const Contender *c, int64_t reps)
     return clock_ns() - start;
 }
 
-/* Threads that wait for more work keep a CPU busy for a while; the contender whose turn it is wakes
- * its own again by a call that is not timed. */
+/* Threads that wait for more work keep a CPU busy for a while; the contender whose turn it is
+ * wakes its own again by a call that is not timed. */
 static uint64_t take_sample(const Contender *c, int64_t reps, uint64_t settle_ns)
 {
     if (settle_ns > 0) {
@@ -43,7 +43,7 @@ static uint64_t take_sample(const Contender *c, int64_t reps, uint64_t settle_ns
     return time_calls(c, reps);
 }
 
-/* ---- before anything counts ------------------------------------------------------------------------------- */
+/* ---- before anything counts -------------------------------------------------------------- */
 
 /* Returns the fastest of its calls. */
 static uint64_t warm(const Contender *c, uint64_t warm_ns)
@@ -99,7 +99,7 @@ static void prepare(Env *e, const MeasurePlan *plan, Measured *m)
     m->block = arena_array(&e->model, Block, plan->n_blocks);
 }
 
-/* ---- rounds and blocks ---------------------------------------------------------------------------------------- */
+/* ---- rounds and blocks ------------------------------------------------------------------- */
 
 static void shuffle(Rng *rng, int *order, int n)
 {

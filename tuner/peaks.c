@@ -1,8 +1,9 @@
-/* peaks.c - what this machine can do at best: arithmetic in registers, reading from each level of
- * its memory, opening a parallel region. Every fraction of a peak is a fraction of these.
+/* peaks.c - what this machine can do at best: arithmetic in registers, reading from each level
+ * of its memory, opening a parallel region. Every fraction of a peak is a fraction of these.
  *
- * The machine changes its regime within seconds and others may be at work on it, so all rates are
- * tried in turns, round after round: the best try is the peak, the median says how usual it is. */
+ * The machine changes its regime within seconds and others may be at work on it, so all rates
+ * are tried in turns, round after round: the best try is the peak, the median says how usual it
+ * is. */
 #include "tuner/tuner_int.h"
 
 enum { TRIES = 15, TRY_NS = 2000000, GROW_TRIES = 3, REGION_TRIES = 200 };
@@ -27,7 +28,7 @@ typedef struct Jobs {
     int n;
 } Jobs;
 
-/* ---- arithmetic ------------------------------------------------------------------------------------- */
+/* ---- arithmetic -------------------------------------------------------------------------- */
 
 static void add_arith(Jobs *jobs, Arith arith, Pool *pool, Rate *out)
 {
@@ -42,10 +43,11 @@ static void add_arith(Jobs *jobs, Arith arith, Pool *pool, Rate *out)
     j->count = &j->arith.n_steps;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
-/* What each thread reads over and over to stay within a level; 0: there is no such level. The last
- * cache is shared, so its half is dealt out, but each share must overflow the cache above. */
+/* What each thread reads over and over to stay within a level; 0: there is no such level. The
+ * last cache is shared, so its half is dealt out, but each share must overflow the cache above.
+ * */
 static size_t share_bytes(const Machine *m, Level level, size_t memory_bytes, int n_threads)
 {
     int64_t shared = m->l3_bytes / 2 / n_threads, least = 2 * m->l2_bytes;
@@ -74,7 +76,7 @@ static void add_read(Jobs *jobs, const Machine *m, Level level, Pool *pool, cons
     j->count = &j->read.n_passes;
 }
 
-/* ---- taking them ------------------------------------------------------------------------------------ */
+/* ---- taking them ------------------------------------------------------------------------- */
 
 static double try_job(const Job *j)
 {

@@ -1,8 +1,8 @@
 /* probe_kernels.c - loops that do one thing only, as fast as the machine can: read memory, or
  * multiply and add in registers. Probes and peaks are made of them.
  *
- * Programs are compiled for the baseline instruction set, so each loop for a wider one is a function
- * with a target of its own, chosen at run time by what the machine has. */
+ * Programs are compiled for the baseline instruction set, so each loop for a wider one is a
+ * function with a target of its own, chosen at run time by what the machine has. */
 #include "tuner/tuner.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ static bool has(const Machine *m, unsigned features)
     return true;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 enum { STREAMS = 4, CHUNK = READ_BYTES / STREAMS };
 
@@ -71,12 +71,10 @@ VECTOR(Vec512, 64);
         return total;                                                                   \
     }
 
-READER(read_128, Vec128)
+READER(read_128, Vec128);
 #if defined __x86_64__
-TARGET("avx2")
-READER(read_256, Vec256)
-TARGET("avx512f")
-READER(read_512, Vec512)
+TARGET("avx2") READER(read_256, Vec256);
+TARGET("avx512f") READER(read_512, Vec512);
 #endif
 
 ReadFn *read_fn(const Machine *m)
@@ -98,7 +96,13 @@ ReadFn *read_fn(const Machine *m)
     return r->fn;
 }
 
-/* ---- arithmetic ------------------------------------------------------------------------------------ */
+/* ---- arithmetic -------------------------------------------------------------------------- */
+
+const char *const arith_name[N_ARITHS] = {
+#define X(id, name) name,
+    ARITHS(X)
+#undef X
+};
 
 /* Two units with a latency of four or five cycles need ten; sixteen registers hold these. */
 enum { SUMS = 12 };
@@ -142,31 +146,21 @@ enum { SUMS = 12 };
 typedef float Floats __attribute__((vector_size(16)));
 #define ADD(a, b) ((a) + (b))
 #define MULTIPLY_ADD(sum, x, y) ((sum) * (x) + (y))
-ARITH(multiply_add_128, Floats, MULTIPLY_ADD, ADD)
-
+ARITH(multiply_add_128, Floats, MULTIPLY_ADD, ADD);
 #if defined __x86_64__
 #define FMA128(sum, x, y) _mm_fmadd_ps(sum, x, y)
 #define FMA256(sum, x, y) _mm256_fmadd_ps(sum, x, y)
 #define FMA512(sum, x, y) _mm512_fmadd_ps(sum, x, y)
-TARGET("fma")
-ARITH(fma_128, __m128, FMA128, ADD)
-TARGET("fma")
-ARITH(fma_256, __m256, FMA256, ADD)
-TARGET("avx512f")
-ARITH(fma_512, __m512, FMA512, ADD) TARGET("avx512vnni,avx512vl")
-    ARITH(dot_256, __m256i, _mm256_dpbusd_epi32, ADD) TARGET("avxvnni")
-        ARITH(dot_256_vex, __m256i, _mm256_dpbusd_avx_epi32, ADD) TARGET("avx512vnni")
-            ARITH(dot_512, __m512i, _mm512_dpbusd_epi32, ADD)
+TARGET("fma") ARITH(fma_128, __m128, FMA128, ADD);
+TARGET("fma") ARITH(fma_256, __m256, FMA256, ADD);
+TARGET("avx512f") ARITH(fma_512, __m512, FMA512, ADD);
+TARGET("avx512vnni,avx512vl") ARITH(dot_256, __m256i, _mm256_dpbusd_epi32, ADD);
+TARGET("avxvnni") ARITH(dot_256_vex, __m256i, _mm256_dpbusd_avx_epi32, ADD);
+TARGET("avx512vnni") ARITH(dot_512, __m512i, _mm512_dpbusd_epi32, ADD);
 #elif defined __aarch64__
 #define FMA128(sum, x, y) vfmaq_f32(y, sum, x)
-ARITH(fma_128, float32x4_t, FMA128, ADD)
+ARITH(fma_128, float32x4_t, FMA128, ADD);
 #endif
-
-                const char *const arith_name[N_ARITHS] = {
-#define X(id, name) name,
-                    ARITHS(X)
-#undef X
-};
 
 enum { FLOPS128 = SUMS * 4 * 2, OPS128 = SUMS * 16 * 2 };
 

@@ -1,10 +1,11 @@
 /* ring.c - constant operands as a model finds them: cold.
  *
- * Between two uses of a weight a model reads all its other weights. Overwriting a big buffer instead
- * does not do it: the operand comes back from the last-level cache at twice the memory's speed. So
- * a ring of copies, each used once a turn, totals eight times that cache; from there on
- * the bandwidth no longer falls. Memory is anonymous, since mapped files may be paged out, and the
- * page kind is asked for and recorded, since it must be the one that the model's library has. */
+ * Between two uses of a weight a model reads all its other weights. Overwriting a big buffer
+ * instead does not do it: the operand comes back from the last-level cache at twice the
+ * memory's speed. So a ring of copies, each used once a turn, totals eight times that cache;
+ * from there on the bandwidth no longer falls. Memory is anonymous, since mapped files may be
+ * paged out, and the page kind is asked for and recorded, since it must be the one that the
+ * model's library has. */
 #include "tuner/tuner.h"
 
 #include <limits.h>
@@ -23,7 +24,7 @@ static size_t round_up(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-/* ---- how many copies -------------------------------------------------------------------------------- */
+/* ---- how many copies --------------------------------------------------------------------- */
 
 size_t ring_want_bytes(const Machine *m)
 {
@@ -50,7 +51,7 @@ bool ring_plan(size_t bytes, size_t want_bytes, size_t limit_bytes, RingPlan *pl
     return true;
 }
 
-/* ---- the memory ----------------------------------------------------------------------------------------- */
+/* ---- the memory -------------------------------------------------------------------------- */
 
 typedef struct Fill {
     const Ring *ring;

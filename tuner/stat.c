@@ -1,8 +1,8 @@
 /* stat.c - order statistics and the exact sign test.
  *
  * Times of kernels have heavy tails, so everything is made of ranks: medians, quartiles, and
- * intervals whose coverage is a sum of binomial probabilities. Tails are summed in logarithms, since
- * those of a thousand coins do not fit a double. */
+ * intervals whose coverage is a sum of binomial probabilities. Tails are summed in logarithms,
+ * since those of a thousand coins do not fit a double. */
 #include "tuner/stat.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ double stat_median(double *x, int n)
     return stat_quantile(x, n, 0.5);
 }
 
-/* ---- coins ---------------------------------------------------------------------------------------- */
+/* ---- coins ------------------------------------------------------------------------------- */
 
 /* ln of n over k. Compensated: thousands of terms must not cost digits. */
 static double ln_choose(int64_t n, int64_t k)
@@ -77,7 +77,7 @@ double stat_tail(int64_t w, int64_t n)
     return exp(stat_ln_tail(w, n));
 }
 
-/* ---- intervals ------------------------------------------------------------------------------------ */
+/* ---- intervals --------------------------------------------------------------------------- */
 
 double stat_rank_coverage(int n, int k)
 {

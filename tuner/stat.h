@@ -1,11 +1,12 @@
-/* stat.h - statistics of samples: pure functions, no clock, no memory. The formulas are those of
- * the measurement protocol; nothing here assumes a distribution. */
+/* stat.h - statistics of samples: pure functions, no clock, no memory. The formulas are those
+ * of the measurement protocol; nothing here assumes a distribution. */
 #ifndef NC_STAT_H
 #define NC_STAT_H
 
 #include <stdint.h>
 
-/* A median and what it can be: with probability `coverage` or more the true one is in [lo, hi]. */
+/* A median and what it can be: with probability `coverage` or more the true one is in [lo, hi].
+ * */
 typedef struct Interval {
     double median;
     double lo, hi;   /* NaN where n values cannot give the coverage asked for */
@@ -23,7 +24,8 @@ double stat_ln_tail(int64_t w, int64_t n);
 double stat_tail(int64_t w, int64_t n);
 
 /* The k-th smallest and the k-th largest of n independent values enclose their median with
- * probability stat_rank_coverage(n, k). The largest k that covers at least conf; 0: none does. */
+ * probability stat_rank_coverage(n, k). The largest k that covers at least conf; 0: none does.
+ * */
 int stat_rank(int n, double conf);
 double stat_rank_coverage(int n, int k);
 Interval stat_interval(double *x, int n, double conf); /* sorts x */

@@ -1,8 +1,9 @@
-/* summary.c - what the samples of a measurement say: medians and spread of one contender, ratios of
- * two, fractions of what the machine could do at the time.
+/* summary.c - what the samples of a measurement say: medians and spread of one contender,
+ * ratios of two, fractions of what the machine could do at the time.
  *
- * Whatever is compared is compared within a block, so that drift cancels; the intervals are over
- * blocks and exact, by ranks. They hold for this process: another one places code and data anew. */
+ * Whatever is compared is compared within a block, so that drift cancels; the intervals are
+ * over blocks and exact, by ranks. They hold for this process: another one places code and data
+ * anew. */
 #include "tuner/tuner.h"
 
 static const double CONFIDENCE = 0.95;
@@ -58,7 +59,7 @@ Interval measure_ratio(Env *e, const Measured *m, int a, int b)
     return stat_interval(ratio, m->n_blocks, CONFIDENCE);
 }
 
-/* ---- fractions ------------------------------------------------------------------------------------------- */
+/* ---- fractions --------------------------------------------------------------------------- */
 
 static double read_rate(const Probe *p)
 {

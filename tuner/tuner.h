@@ -1,6 +1,6 @@
-/* tuner.h - measuring on this machine: memory that is as cold as a model finds it, probes of what
- * the machine can do at the moment, contenders timed in turns, and the machine's peaks. Sections
- * are named after the .c file that defines them; stat.h has the statistics. */
+/* tuner.h - measuring on this machine: memory that is as cold as a model finds it, probes of
+ * what the machine can do at the moment, contenders timed in turns, and the machine's peaks.
+ * Sections are named after the .c file that defines them; stat.h has the statistics. */
 #ifndef NC_TUNER_H
 #define NC_TUNER_H
 
@@ -8,7 +8,7 @@
 #include "run/run.h"
 #include "tuner/stat.h"
 
-/* ---- clock.c: the clock that samples are taken with ------------------------------------------- */
+/* ---- clock.c: the clock that samples are taken with -------------------------------------- */
 
 uint64_t clock_ns(void); /* CLOCK_MONOTONIC_RAW: not slewed */
 
@@ -21,10 +21,10 @@ ClockQuality clock_quality(void); /* takes some thousand readings */
 /* A sample must be at least that long: 10 us, 1000 grains and 400 readings. MEASUREMENT 3.1 */
 uint64_t clock_floor_ns(ClockQuality q);
 
-/* ---- probe_kernels.c: loops that only read, or only multiply and add ------------------------------ */
+/* ---- probe_kernels.c: loops that only read, or only multiply and add --------------------- */
 
-/* Reads all bytes, a multiple of READ_BYTES, n_passes times, in four streams side by side: no way to
- * read was found to be faster. The answer depends on every byte. */
+/* Reads all bytes, a multiple of READ_BYTES, n_passes times, in four streams side by side: no
+ * way to read was found to be faster. The answer depends on every byte. */
 typedef uint64_t ReadFn(const void *p, size_t bytes, int64_t n_passes);
 enum { READ_BYTES = 512 };
 
@@ -57,21 +57,22 @@ Arith arith_fn(const Machine *m, ArithId id);  /* FMA128: without FMA, multiply 
 Arith arith_widest(const Machine *m);          /* of the FMAs */
 bool arith_fused(const Machine *m);            /* has it FMA at all? */
 
-/* ---- ring.c: constant operands as a model finds them, cold --------------------------------------- */
+/* ---- ring.c: constant operands as a model finds them, cold ------------------------------- */
 
-/* Copies of one buffer, one behind the other. A call that takes the next copy each time finds none of
- * it in a cache, once all copies together are RING_CACHES times the last-level cache. */
+/* Copies of one buffer, one behind the other. A call that takes the next copy each time finds
+ * none of it in a cache, once all copies together are RING_CACHES times the last-level cache.
+ * */
 enum { RING_CACHES = 8 };
 
 size_t ring_want_bytes(const Machine *m); /* 256 MiB where the caches are unknown */
 
 typedef struct RingPlan {
     int n_copies; /* at least 2 */
-    bool capped;  /* the limit is less than was wanted: what is measured may be less than cold */
+    bool capped;  /* the limit left less than was wanted: perhaps less than cold */
 } RingPlan;
 
-/* For a call whose constant operands are so many bytes together: each has a ring, and all have as many
- * copies. False: two copies exceed the limit; err says so. */
+/* For a call whose constant operands are so many bytes together: each has a ring, and all have
+ * as many copies. False: two copies exceed the limit; err says so. */
 bool ring_plan(size_t bytes, size_t want_bytes, size_t limit_bytes, RingPlan *plan, Err *err);
 
 typedef struct Ring {
@@ -84,17 +85,18 @@ typedef struct Ring {
     size_t map_bytes;
 } Ring;
 
-/* Filled once, by the threads that will read it: each its contiguous share of every copy. pool NULL:
- * the caller alone; source NULL: some bytes; n_copies 1: a hot operand. E_NOMEM. */
-void ring_init(Env *e, Ring *r, const void *source, size_t bytes, int n_copies, bool huge, Pool *pool);
+/* Filled once, by the threads that will read it: each its contiguous share of every copy. pool
+ * NULL: the caller alone; source NULL: some bytes; n_copies 1: a hot operand. E_NOMEM. */
+void ring_init(Env *e, Ring *r, const void *source, size_t bytes, int n_copies, bool huge,
+               Pool *pool);
 void ring_release(Ring *r);
 const void *ring_next(Ring *r); /* round and round */
 
-/* ---- probe.c: what the machine can do at this moment ------------------------------------------------ */
+/* ---- probe.c: what the machine can do at this moment ------------------------------------- */
 
-/* A virtual machine changes its memory bandwidth and the cost of a parallel region within seconds,
- * for reasons that cannot be seen from inside. So figures are quoted against probes taken beside
- * them. Each value is the median of a few tries. */
+/* A virtual machine changes its memory bandwidth and the cost of a parallel region within
+ * seconds, for reasons that cannot be seen from inside. So figures are quoted against probes
+ * taken beside them. Each value is the median of a few tries. */
 typedef struct Probe {
     double read_bytes_per_ns; /* = GB/s; all threads, the ring's next copies; 0: no ring */
     double fork_join_ns;      /* an empty parallel region */
@@ -113,7 +115,7 @@ void prober_take(const Prober *p, Probe *out);
 /* The machine changed its regime between the two: figures in between belong to neither. */
 bool probes_differ(const Probe *a, const Probe *b);
 
-/* ---- measure.c: contenders in turns -------------------------------------------------------------------- */
+/* ---- measure.c: contenders in turns ------------------------------------------------------ */
 
 typedef struct Contender {
     const char *name;
@@ -127,10 +129,10 @@ typedef struct MeasurePlan {
     uint64_t block_ns;  /* rounds are as many as fit, but one at least */
     uint64_t floor_ns;  /* of a sample; calls are repeated until all contenders reach it */
     uint64_t warm_ns;   /* each contender runs that long, and three calls, before anything counts */
-    uint64_t settle_ns; /* before a sample the caller spins that long, until other threads sleep, and then
-                           makes one call that is not timed; 0: neither */
+    uint64_t settle_ns; /* before a sample the caller spins that long, until other threads sleep,
+                           and then makes one call that is not timed; 0: neither */
     uint64_t seed;      /* of the orders */
-    const volatile int *stop; /* set by a signal's handler: the block at work is dropped; may be NULL */
+    const volatile int *stop; /* set by a signal's handler: drops the block at work; or NULL */
 } MeasurePlan;
 
 MeasurePlan measure_plan(uint64_t seed); /* sensible values for everything else */
@@ -160,7 +162,7 @@ typedef struct Measured {
 void measure(Env *e, const Contender *c, int n, const MeasurePlan *plan, const Prober *prober,
              Measured *out);
 
-/* ---- summary.c: what the samples say --------------------------------------------------------------------- */
+/* ---- summary.c: what the samples say ----------------------------------------------------- */
 
 /* All per call, in ns. */
 typedef struct Summary {
@@ -178,7 +180,7 @@ Interval measure_ratio(Env *e, const Measured *m, int a, int b);
 Interval measure_read_fraction(Env *e, const Measured *m, int contender, double bytes);
 Interval measure_flops_fraction(Env *e, const Measured *m, int contender, double flops);
 
-/* ---- peaks.c: this machine's peaks ------------------------------------------------------------------------- */
+/* ---- peaks.c: this machine's peaks ------------------------------------------------------- */
 
 typedef struct Rate { /* per ns: GFLOP/s, GOP/s, GB/s */
     double median, best; /* over tries; both 0: this machine has it not */

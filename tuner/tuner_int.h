@@ -1,5 +1,5 @@
-/* tuner_int.h - what the files of this folder share: work of one kind for all threads, and how fast
- * it was done. */
+/* tuner_int.h - what the files of this folder share: work of one kind for all threads, and how
+ * fast it was done. */
 #ifndef NC_TUNER_INT_H
 #define NC_TUNER_INT_H
 
@@ -22,7 +22,8 @@ typedef struct ArithWork {
 void read_part(void *work, int part, int n_parts);
 void arith_part(void *work, int part, int n_parts);
 
-/* n_units of work are done by all parts together: units by ns. pool NULL: by the caller alone. */
+/* n_units of work are done by all parts together: units by ns. pool NULL: by the caller alone.
+ * */
 double rate_of(Pool *pool, PoolPart *part, void *work, double n_units);
 double region_ns(Pool *pool); /* of an empty one: the mean over some */
 

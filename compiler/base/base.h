@@ -177,6 +177,7 @@ double rng_normal(Rng *r);              /* N(0, 1), Marsaglia's polar method */
  * Columns: return type, name, parameters, arguments, what a failing call returns. */
 
 struct dirent;
+/* clang-format off */
 #define OS_CALLS(X)                                                                         \
     X(void *, alloc, (size_t bytes), (bytes), NULL)                                         \
     X(void *, realloc, (void *p, size_t bytes), (p, bytes), NULL)                           \
@@ -206,6 +207,7 @@ struct dirent;
     X(void *, dlsym, (void *lib, const char *name), (lib, name), NULL)                      \
     X(int, dlclose, (void *lib), (lib), -1)                                                 \
     X(int, clock_gettime, (clockid_t clock, struct timespec *ts), (clock, ts), -1)
+/* clang-format on */
 
 struct pollfd;
 typedef struct Os {
@@ -342,6 +344,7 @@ Dim dim_mulk(Env *e, Dim a, int64_t k);
 bool dim_eq(Dim a, Dim b);
 bool dim_is_const(Dim d);
 bool dim_is(Dim d, int64_t k);            /* the plain integer k */
+bool dim_never_negative(Dim d);           /* by its form: symbols are sizes, so no negative coefficient */
 bool dim_as_sym(Dim d, Sym *s);           /* exactly one term, degree 1, coefficient 1 */
 int64_t dim_coef(Dim d, const Sym *sym, int degree); /* of one monomial (sorted by name) */
 void dim_symbols(Dim d, bool used[MAX_SYMBOLS]); /* sets used[s] for every symbol in d */
@@ -391,6 +394,7 @@ typedef enum Prec { PREC_SELECT, PREC_OR, PREC_COMPARE, PREC_ADD, PREC_MUL, PREC
 
 /* Columns: id, name, arity, C spelling (infix operator or function; f32 functions take an f),
  * precedence, result (SAME as operands or BOOL), meaning */
+/* clang-format off */
 #define SCALAR_OPS(X)                                                                        \
     X(ADD, "add", 2, "+", ADD, SAME, "a + b; integers wrap in their own width")              \
     X(SUB, "sub", 2, "-", ADD, SAME, "a - b; integers wrap")                                 \
@@ -409,6 +413,7 @@ typedef enum Prec { PREC_SELECT, PREC_OR, PREC_COMPARE, PREC_ADD, PREC_MUL, PREC
     X(SIN, "sin", 1, "sinf", CALL, SAME, "libm's sin")                                       \
     X(COS, "cos", 1, "cosf", CALL, SAME, "libm's cos")                                       \
     X(EXP_APPROX, "exp_approx", 1, "nc_expf", CALL, SAME, "exp by a polynomial, 1e-7 relative; no denormals")
+/* clang-format on */
 
 typedef enum ScalarOp {
 #define X(id, name, arity, c, prec, result, meaning) S_##id,

@@ -293,6 +293,15 @@ bool dim_is(Dim d, int64_t k)
     return d.n == 0 && d.k == k;
 }
 
+bool dim_never_negative(Dim d)
+{
+    bool never = d.n > 0 || d.k >= 0;
+    for (int i = 0; i < d.n; i++) {
+        never = never && d.term[i].coef > 0;
+    }
+    return never;
+}
+
 bool dim_as_sym(Dim d, Sym *s)
 {
     if (d.n != 1 || d.term[0].degree != 1 || d.term[0].coef != 1) {

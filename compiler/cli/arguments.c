@@ -17,11 +17,8 @@ static const Given *given_for(const Given *given, int n, const char *name)
 
 static Tensor tensor_for(Env *e, const Node *n, const Sizes *z)
 {
-    int64_t dim[MAX_RANK];
-    for (int i = 0; i < n->shape.rank; i++) {
-        dim[i] = dim_value(n->shape.dim[i], z->value);
-    }
-    return tensor_new(e, &e->model, n->dtype, n->shape.rank, dim);
+    Tensor t = tensor_of_node(n, z->value);
+    return tensor_new(e, &e->model, t.dtype, t.rank, t.dim);
 }
 
 /* Integers stay below every table that they index; 8 where they index none. */

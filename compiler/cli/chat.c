@@ -179,7 +179,12 @@ int cmd_chat(int argc, char **argv)
 {
     static const struct argp_child children[] = {
         {&model_argp, 0, NULL, 0}, {&sampling_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options, parse, NULL, doc, children, NULL, NULL};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .doc = doc,
+        .children = children,
+    };
     Options o = {.sampling = sampling_options()};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(chat_body, &o);

@@ -169,9 +169,11 @@ int cmd_check(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"format", 'f', "text|md|csv|json", 0, "of the listing (default: text)", 0}, {0}};
-    static const struct argp argp = {options, parse, NULL,
-                                     "What this machine and its tools can do, and what to do about the rest.",
-                                     NULL, NULL, NULL};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .doc = "What this machine and its tools can do, and what to do about the rest.",
+    };
     Format format = FORMAT_TEXT;
     argp_parse(&argp, argc, argv, 0, NULL, &format);
     return cli_run(check_body, &format);

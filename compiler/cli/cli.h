@@ -54,6 +54,11 @@ typedef struct Setting { /* a symbol's value: --seq 1, --past 17, --set NAME=N *
     int64_t value;
 } Setting;
 
+typedef struct Settings {
+    int n;
+    Setting at[16];
+} Settings;
+
 typedef struct Source {
     const char *path; /* a model folder, a config.json or a .ncg file */
     int n_layers;     /* -1: as the config says */
@@ -61,9 +66,10 @@ typedef struct Source {
     unsigned without; /* bits of StageBit */
     unsigned with;    /* switched on again though what they serve is off */
     Format format;
-    bool time; /* print time per stage */
-    int n_settings;
-    Setting setting[16];
+    bool time;      /* print time per stage */
+    bool cache;     /* append to the KV cache in place */
+    Settings known; /* when the graph is compiled: their symbols are gone then */
+    Settings sizes; /* when it runs */
 } Source;
 
 extern const struct argp source_argp; /* as an argp child; its input is a Source */
@@ -71,10 +77,12 @@ Source source_default(void);
 unsigned source_without(const Source *s);     /* without fuse, what only serves it is off too */
 bool source_is_text(const Source *s);         /* a .ncg file, not a model */
 Graph *source_graph(Env *e, const Source *s); /* E_IO, E_SYNTAX ...: names file and cause */
+/* What the compiled program computes: the graph, but for what --cache and --specialise change. */
+const Graph *source_meaning(Env *e, const Source *s, const Graph *g);
 /* Compiles, and with --time prints the stages to stderr. */
 Program *source_compile(Env *e, const Source *s, const Graph *g, Compile *c);
-/* Values by symbol id: the settings, and 1 (seq) or 0 (past) or 2 (others) where nothing was
- * said. */
+/* Values by symbol id: the settings, and 1 (seq), 0 (past), 128 (capacity) or 2 (others) where nothing
+ * was said. */
 void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z);
 
 /* ---- table.c: listings in four formats ----------------------------------------------- */

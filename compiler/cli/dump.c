@@ -364,6 +364,7 @@ typedef struct Row {
     const char *doc;
 } Row;
 
+/* clang-format off */
 static const Row rows[] = {
     {"graph", dump_graph, NEEDS_PROGRAM, "the nodes after the graph stages, one a line"},
     {"ncg", dump_ncg, NEEDS_PROGRAM, "the same as text that can be read back"},
@@ -377,6 +378,7 @@ static const Row rows[] = {
     {"weights", dump_tensors, NEEDS_PATH, "the tensors of a folder or file: type, shape, range; do they fit?"},
     {"ops", dump_ops, NEEDS_NOTHING, "the operations and how they are written, as markdown"},
 };
+/* clang-format on */
 
 typedef struct Options {
     Source source;
@@ -394,12 +396,13 @@ static void dump_body(Env *e, void *arg)
     buf_init(&d.out, &e->model);
     if (o->row->need >= NEEDS_PROGRAM) {
         d.g = source_graph(e, &o->source);
+        source_meaning(e, &o->source, d.g);
         d.p = source_compile(e, &o->source, d.g, &d.c);
         machine_read(e, "", &machine);
         d.c.target = target_of(&machine);
     }
     if (o->row->need >= NEEDS_SIZES) {
-        source_sizes(e, &o->source, d.g, &d.sizes);
+        source_sizes(e, &o->source, d.c.graph, &d.sizes);
     }
     o->row->dump(&d);
     cli_flush(&d.out);
@@ -471,8 +474,14 @@ static char *list_rows(int key, const char *text, void *input)
 int cmd_dump(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options,  parse,     "WHAT [MODEL]", "Shows a model at some stage of the compiler.\v",
-                                     children, list_rows, NULL};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "WHAT [MODEL]",
+        .doc = "Shows a model at some stage of the compiler.\v",
+        .children = children,
+        .help_filter = list_rows,
+    };
     Options o = {.source = source_default()};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(dump_body, &o);

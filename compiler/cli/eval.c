@@ -25,7 +25,7 @@ typedef struct Options {
 typedef struct Eval {
     Env *e;
     const Options *o;
-    const Graph *g; /* as built: its interpretation is the definition */
+    const Graph *g; /* as built and asked for: its interpretation is the definition */
     Compile c;
     Program *p;
     Weights weights; /* of the model folder, or empty */
@@ -50,12 +50,30 @@ static void by_interpreter(Eval *v, Tensor *out)
     }
 }
 
+/* The arguments, with copies of the inputs that the program writes: every way gets them as they were. */
+static Args fresh_args(Eval *v)
+{
+    Arena *m = &v->e->model;
+    Args args = v->args;
+    NamedTensor *input = arena_dup(m, args.input, (size_t)args.n_inputs * sizeof *input);
+    for (int i = 0; i < v->p->buffer.n; i++) {
+        const Buffer *b = &v->p->buffer.at[i];
+        if (b->written) {
+            Tensor *t = &input[b->index].t;
+            t->data = arena_dup(m, t->data, (size_t)(tensor_count(t) * dtype_bytes(t->dtype)));
+        }
+    }
+    args.input = input;
+    return args;
+}
+
 static void run_program(Eval *v, KernelFn *fn, Tensor *out)
 {
     Err err;
+    Args args = fresh_args(v);
     Exec *x = exec_new(v->e, v->c.graph, v->p, fn);
     exec_watch(x, &interrupted);
-    bool ok = exec_run(x, &v->args, &v->e->model, out, &err);
+    bool ok = exec_run(x, &args, &v->e->model, out, &err);
     exec_free(x);
     if (!ok) {
         fail_err(v->e, &err);
@@ -275,9 +293,10 @@ static void evaluate(Env *e, void *arg)
     const Options *o = v->o;
     Sizes z;
     Tensor *out[MAX_WAYS];
-    v->g = source_graph(e, &o->source);
+    const Graph *built = source_graph(e, &o->source);
+    v->g = source_meaning(e, &o->source, built);
     source_sizes(e, &o->source, v->g, &z);
-    v->p = source_compile(e, &o->source, v->g, &v->c);
+    v->p = source_compile(e, &o->source, built, &v->c);
     need_memory(v, &z);
     arguments_make(e, &o->source, v->g, &z, o->seed, o->given, o->n_given, &v->weights,
                    &v->args);
@@ -374,14 +393,13 @@ int cmd_eval(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&source_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
-        options,
-        parse,
-        "MODEL",
-        "Runs a graph on seeded or given inputs; prints or compares the outputs. "
-        "A model folder's own weights are used where it has them.",
-        children,
-        NULL,
-        NULL};
+        .options = options,
+        .parser = parse,
+        .args_doc = "MODEL",
+        .doc = "Runs a graph on seeded or given inputs; prints or compares the outputs. "
+               "A model folder's own weights are used where it has them.",
+        .children = children,
+    };
     Options o = {.source = source_default(), .n_ways = 1, .way = {"c"}, .seed = 1};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(eval_body, &o);

@@ -11,6 +11,7 @@ typedef struct Command {
     const char *doc;
 } Command;
 
+/* clang-format off */
 static const Command commands[] = {
     {"run", cmd_run, "continue or answer a prompt with a model"},
     {"chat", cmd_chat, "a conversation on the terminal"},
@@ -23,6 +24,7 @@ static const Command commands[] = {
     {"eval", cmd_eval, "run a graph by interpreter, nest interpreter or C; compare them"},
     {"check", cmd_check, "what this machine and its tools can do, and what to do about the rest"},
 };
+/* clang-format on */
 
 const char *argp_program_version = "nanocompile " NC_VERSION;
 

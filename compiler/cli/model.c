@@ -4,14 +4,16 @@
 #include <unistd.h>
 
 #include "cli/model.h"
+#include "schedules/schedules.h"
 
-enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_THREADS };
+enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_NAIVE, KEY_THREADS };
 
 static const struct argp_option options[] = {
     {"model", 'm', "DIR", 0,
      "model folder (default: the small model that comes with the program)", 1},
     {"by", KEY_BY, "c|nest|interp", 0, "how to run it (default: c)", 2},
     {"without", KEY_WITHOUT, "fuse", 0, "one kernel for every node", 2},
+    {"naive", KEY_NAIVE, NULL, 0, "c only: kernels without schedules, with the interpreter's bits; slow", 2},
     {"blas", KEY_BLAS, NULL, 0, "interp only: matmul by OpenBLAS, faster, other rounding", 2},
     {"threads", KEY_THREADS, "N", 0,
      "threads that load weights and compile (default: all it may use)", 2},
@@ -34,6 +36,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         option_choice(state, "without", arg, countof(stages), stages);
         o->without = (1u << N_STAGES) - 1;
         return 0;
+    case KEY_NAIVE: o->naive = true; return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
     case ARGP_KEY_END:
         if (o->blas && o->way != BY_INTERP) {
@@ -44,7 +47,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-const struct argp model_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
+const struct argp model_argp = {.options = options, .parser = parse};
 
 /* Installed beside the program, or in the source tree that it was built in. */
 static const char *const own_model[] = {"../share/nanocompile/tiny-qwen2",
@@ -100,11 +103,25 @@ void model_load(Env *e, Model *m, bool all)
     Machine machine;
     Err err;
     machine_read(e, "", &machine);
+    Picker defaults = picker_default();
+    int n_threads = o->n_threads ? o->n_threads : machine.n_threads;
     EngineOptions eo = {.way = o->way,
                         .without = o->without,
                         .gemm = gemm_of(e, o),
-                        .n_threads = o->n_threads ? o->n_threads : machine.n_threads,
+                        .n_threads = n_threads,
+                        .target = target_of(&machine),
                         .stop = &interrupted};
+    if (o->way == BY_C && !o->naive) {
+        eo.picker = arena_dup(&e->model, &defaults, sizeof defaults);
+        eo.hint = (PickHint){.l1d_bytes = machine.l1d_bytes,
+                             .l2_bytes = machine.l2_bytes,
+                             .l3_bytes = machine.l3_bytes,
+                             .n_threads = n_threads};
+        eo.pool = m->pool = n_threads > 1 ? pool_new(n_threads, &err) : NULL;
+        if (n_threads > 1 && !m->pool) {
+            fail_err(e, &err);
+        }
+    }
     weights_load(e, &m->weights, &m->config, m->dir, eo.n_threads, terminal_progress(),
                  "reading weights");
     if (m->weights.note) {
@@ -141,6 +158,7 @@ static void close_model(void *arg)
 {
     Model *m = &((Use *)arg)->m;
     engine_free(m->engine);
+    pool_free(m->pool);
     weights_release(&m->weights);
     tokenizer_release(m->tokenizer);
 }

@@ -10,6 +10,7 @@ typedef struct ModelOptions {
     EngineWay way;
     bool blas;
     unsigned without;
+    bool naive;    /* BY_C: no schedules */
     int n_threads; /* 0: as many as this process may use */
 } ModelOptions;
 
@@ -22,6 +23,7 @@ typedef struct Model {
     Tokenizer *tokenizer; /* NULL until model_tokenizer */
     Weights weights;      /* empty until model_load */
     Engine *engine;       /* NULL until model_load */
+    Pool *pool;           /* runs scheduled kernels; NULL: one thread, or naive */
 } Model;
 
 /* Reads the folder's config, runs body, closes the model on every way out. */

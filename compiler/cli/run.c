@@ -140,7 +140,13 @@ int cmd_run(int argc, char **argv)
 {
     static const struct argp_child children[] = {
         {&model_argp, 0, NULL, 0}, {&sampling_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options, parse, "[PROMPT]", doc, children, NULL, NULL};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "[PROMPT]",
+        .doc = doc,
+        .children = children,
+    };
     Options o = {.sampling = sampling_options()};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(run_body, &o);

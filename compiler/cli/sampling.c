@@ -63,7 +63,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-const struct argp sampling_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
+const struct argp sampling_argp = {.options = options, .parser = parse};
 
 SamplingOptions sampling_options(void)
 {

@@ -146,10 +146,11 @@ int cmd_perplexity(int argc, char **argv)
         {"chunk", KEY_CHUNK, "N", 0, "tokens scored together (default: 128)", 0},
         {0}};
     static const struct argp argp = {
-        options,  parse,
-        NULL,     "Perplexity of a text, in chunks that do not overlap, each from position 0.",
-        children, NULL,
-        NULL};
+        .options = options,
+        .parser = parse,
+        .doc = "Perplexity of a text, in chunks that do not overlap, each from position 0.",
+        .children = children,
+    };
     return score(&argp, argc, argv, perplexity_body);
 }
 
@@ -158,7 +159,10 @@ int cmd_logits(int argc, char **argv)
     static const struct argp_option options[] = {
         TOKENS_OPTIONS, {"out", 'o', "FILE.npy", 0, "where to (default: logits.npy)", 0}, {0}};
     static const struct argp argp = {
-        options,  parse, NULL, "Logits of every position, as a NumPy file.",
-        children, NULL,  NULL};
+        .options = options,
+        .parser = parse,
+        .doc = "Logits of every position, as a NumPy file.",
+        .children = children,
+    };
     return score(&argp, argc, argv, logits_body);
 }

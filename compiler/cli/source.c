@@ -11,6 +11,8 @@ enum {
     KEY_LOGITS,
     KEY_WITHOUT,
     KEY_WITH,
+    KEY_CACHE,
+    KEY_SPECIALISE,
     KEY_SEQ,
     KEY_PAST,
     KEY_SET,
@@ -24,9 +26,11 @@ static const struct argp_option options[] = {
     {"without", KEY_WITHOUT, "STAGE,...", 0,
      "leave stages out: cse, fold, fuse. Without fuse, cse and fold are left out too", 1},
     {"with", KEY_WITH, "STAGE,...", 0, "keep cse or fold although fuse is left out", 1},
+    {"cache", KEY_CACHE, NULL, 0, "append to the KV cache in place: inputs cache_*, of a capacity", 1},
+    {"specialise", KEY_SPECIALISE, "NAME=N", 0, "compile for one value of a symbol, as seq=1; may be repeated", 1},
     {"seq", KEY_SEQ, "N", 0, "value of the symbol seq (default: 1)", 2},
     {"past", KEY_PAST, "N", 0, "value of the symbol past (default: 0)", 2},
-    {"set", KEY_SET, "NAME=N", 0, "value of any symbol (default: 2)", 2},
+    {"set", KEY_SET, "NAME=N", 0, "value of any symbol (default: 2; capacity: 128)", 2},
     {"format", KEY_FORMAT, "text|md|csv|json", 0, "of listings (default: text)", 3},
     {"time", KEY_TIME, NULL, 0, "print time per stage to stderr", 3},
     {0},
@@ -64,24 +68,24 @@ static int64_t size_value(struct argp_state *state, const char *name, const char
     return option_int(state, name, text, 0, INT32_MAX);
 }
 
-static void set_symbol(struct argp_state *state, Source *s, const char *name, int64_t value)
+static void set_symbol(struct argp_state *state, Settings *s, const char *name, int64_t value)
 {
-    if (s->n_settings == (int)countof(s->setting)) {
-        argp_error(state, "at most %zu symbols can be set", countof(s->setting));
+    if (s->n == (int)countof(s->at)) {
+        argp_error(state, "at most %zu symbols can be set", countof(s->at));
         return;
     }
-    s->setting[s->n_settings++] = (Setting){name, value};
+    s->at[s->n++] = (Setting){name, value};
 }
 
-static void set_named(struct argp_state *state, Source *s, char *text)
+static void set_named(struct argp_state *state, Settings *s, const char *option, char *text)
 {
     char *equals = strchr(text, '=');
     if (!equals) {
-        argp_error(state, "--set takes NAME=N, not '%s'", text);
+        argp_error(state, "--%s takes NAME=N, not '%s'", option, text);
         return;
     }
     *equals = '\0';
-    set_symbol(state, s, text, size_value(state, "set", equals + 1));
+    set_symbol(state, s, text, size_value(state, option, equals + 1));
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -93,16 +97,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_LOGITS: s->last_only = option_choice(state, "logits", arg, 2, rows); return 0;
     case KEY_WITHOUT: s->without |= parse_stages(state, arg); return 0;
     case KEY_WITH: s->with |= parse_stages(state, arg); return 0;
-    case KEY_SEQ: set_symbol(state, s, "seq", size_value(state, "seq", arg)); return 0;
-    case KEY_PAST: set_symbol(state, s, "past", size_value(state, "past", arg)); return 0;
-    case KEY_SET: set_named(state, s, arg); return 0;
+    case KEY_CACHE: s->cache = true; return 0;
+    case KEY_SPECIALISE: set_named(state, &s->known, "specialise", arg); return 0;
+    case KEY_SEQ: set_symbol(state, &s->sizes, "seq", size_value(state, "seq", arg)); return 0;
+    case KEY_PAST: set_symbol(state, &s->sizes, "past", size_value(state, "past", arg)); return 0;
+    case KEY_SET: set_named(state, &s->sizes, "set", arg); return 0;
     case KEY_FORMAT: s->format = option_format(state, arg); return 0;
     case KEY_TIME: s->time = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-const struct argp source_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
+const struct argp source_argp = {.options = options, .parser = parse};
 
 Source source_default(void)
 {
@@ -162,9 +168,32 @@ static void print_times(const Compile *c)
     fprintf(stderr, "%-16s %8.3f ms\n", "in all", (double)total_ns / 1e6);
 }
 
+static Sym setting_symbol(Env *e, const Setting *s)
+{
+    return sym_intern(e, s->name, strlen(s->name));
+}
+
+const Graph *source_meaning(Env *e, const Source *s, const Graph *g)
+{
+    const Graph *now = s->cache ? graph_cache(g) : g;
+    if (s->cache && now == g) {
+        fail(e, E_INPUT, "%s: --cache: no past_* input of the graph is joined to fresh values, layer by layer.",
+             s->path);
+    }
+    for (int i = 0; i < s->known.n; i++) {
+        now = graph_specialise(now, setting_symbol(e, &s->known.at[i]), s->known.at[i].value);
+    }
+    return now;
+}
+
 Program *source_compile(Env *e, const Source *s, const Graph *g, Compile *c)
 {
-    *c = (Compile){.env = e, .without = source_without(s), .now_ns = os_now_ns};
+    *c = (Compile){.env = e, .without = source_without(s), .cache = s->cache, .now_ns = os_now_ns};
+    for (int i = 0; i < s->known.n; i++) {
+        Sym sym = setting_symbol(e, &s->known.at[i]);
+        c->known.bound[sym] = true;
+        c->known.value[sym] = s->known.at[i].value;
+    }
     Program *p = compile_model(c, g);
     if (s->time) {
         print_times(c);
@@ -174,7 +203,13 @@ Program *source_compile(Env *e, const Source *s, const Graph *g, Compile *c)
 
 static int64_t default_size(const char *symbol)
 {
-    return !strcmp(symbol, "seq") ? 1 : !strcmp(symbol, "past") ? 0 : 2;
+    static const Setting sizes[] = {{"seq", 1}, {"past", 0}, {"capacity", 128}};
+    for (size_t i = 0; i < countof(sizes); i++) {
+        if (!strcmp(symbol, sizes[i].name)) {
+            return sizes[i].value;
+        }
+    }
+    return 2;
 }
 
 void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z)
@@ -185,12 +220,12 @@ void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z)
         z->bound[sym] = true;
         z->value[sym] = default_size(e->symbol[sym]);
     }
-    for (int i = 0; i < s->n_settings; i++) {
-        Sym sym = sym_intern(e, s->setting[i].name, strlen(s->setting[i].name));
+    for (int i = 0; i < s->sizes.n; i++) {
+        Sym sym = setting_symbol(e, &s->sizes.at[i]);
         if (!z->bound[sym]) {
-            fail(e, E_INPUT, "%s: the graph has no symbol '%s' to set.", s->path, s->setting[i].name);
+            fail(e, E_INPUT, "%s: the graph has no symbol '%s' to set.", s->path, s->sizes.at[i].name);
         }
-        z->value[sym] = s->setting[i].value;
+        z->value[sym] = s->sizes.at[i].value;
     }
     Err err;
     if (!graph_check_sizes(g, z, &err)) {

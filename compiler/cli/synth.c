@@ -47,7 +47,12 @@ int cmd_synth(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"seed", 's', "N", 0, "of the weights (default: 1)", 0}, {0}};
-    static const struct argp argp = {options, parse, "CONFIG DIR", doc, NULL, NULL, NULL};
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .args_doc = "CONFIG DIR",
+        .doc = doc,
+    };
     Options o = {.seed = 1};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(synth_body, &o);

@@ -224,8 +224,11 @@ int cmd_tokenize(int argc, char **argv)
          0},
         {0}};
     static const struct argp argp = {
-        options, parse, "[TEXT...]", "Token ids of a text, or of standard input.",
-        NULL,    NULL,  NULL};
+        .options = options,
+        .parser = parse,
+        .args_doc = "[TEXT...]",
+        .doc = "Token ids of a text, or of standard input.",
+    };
     Options o = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(tokens_body, &o);
@@ -240,8 +243,11 @@ int cmd_detokenize(int argc, char **argv)
         {"skip-special", KEY_SKIP, NULL, 0, "control tokens are left out", 0},
         {0}};
     static const struct argp argp = {
-        options, parse, "[ID...]", "The text of token ids, or of those on standard input.",
-        NULL,    NULL,  NULL};
+        .options = options,
+        .parser = parse,
+        .args_doc = "[ID...]",
+        .doc = "The text of token ids, or of those on standard input.",
+    };
     Options o = {.back = true};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(tokens_body, &o);

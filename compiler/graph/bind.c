@@ -25,6 +25,15 @@ int64_t tensor_count(const Tensor *t)
     return n;
 }
 
+Tensor tensor_of_node(const Node *n, const int64_t value[MAX_SYMBOLS])
+{
+    Tensor t = {.dtype = n->dtype, .rank = n->shape.rank};
+    for (int i = 0; i < t.rank; i++) {
+        t.dim[i] = dim_value(n->shape.dim[i], value);
+    }
+    return t;
+}
+
 Tensor tensor_new(Env *e, Arena *a, Dtype t, int rank, const int64_t *dim)
 {
     check(rank >= 0 && rank <= MAX_RANK);

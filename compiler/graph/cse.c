@@ -57,6 +57,9 @@ static void key_attrs(Buf *key, const Node *n)
         dim_hash_into(a->start, key);
         dim_hash_into(a->stop, key);
     }
+    if (attrs & A_AT) {
+        key_shape(key, &a->at);
+    }
 }
 
 static Node *merge(void *ctx, const Node *n, Node *const *in)

@@ -313,6 +313,24 @@ static View eval_concat(const Call *c)
     return out;
 }
 
+static View eval_update(const Call *c)
+{
+    View out = view_copy(c->pool, c->in[0]);
+    View part = out;
+    for (int i = 0; i < out.rank; i++) {
+        int64_t start = size_of(c, c->n->attr.at.dim[i]), size = c->in[1]->dim[i];
+        if (start < 0 || start > out.dim[i] - size) {
+            fail(c->env, E_RANGE,
+                 "update: %lld..%lld is out of bounds of axis %d, of size %lld (node %%%d).",
+                 (long long)start, (long long)(start + size), i, (long long)out.dim[i], c->n->id);
+        }
+        part.dim[i] = size;
+        part.at += start * part.stride[i];
+    }
+    view_fill(&part, c->in[1]);
+    return out;
+}
+
 /* ---- gather ------------------------------------------------------------- */
 
 static int64_t checked_index(const Call *c, const char *id)

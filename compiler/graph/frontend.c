@@ -211,6 +211,11 @@ Node *f_concat(Front *f, Node *const *x, int n, int axis)
     return node_make(env_of(f), OP_CONCAT, x, n, &(Attr){.axis = axis}, 0);
 }
 
+Node *f_update(Front *f, Node *buffer, Node *value, Shape at)
+{
+    return node_make(env_of(f), OP_UPDATE, (Node *[]){buffer, value}, 2, &(Attr){.at = at}, 0);
+}
+
 Node *f_matmul(Front *f, Node *a, Node *b)
 {
     return node_make(env_of(f), OP_MATMUL, (Node *[]){a, b}, 2, NULL, 0);

@@ -166,20 +166,6 @@ static void collect_symbols(Graph *g)
     }
 }
 
-/* Symbols are never negative, so neither is a sum of products of them. */
-static bool never_negative(Dim d)
-{
-    if (dim_is_const(d)) {
-        return d.k >= 0;
-    }
-    for (int i = 0; i < d.n; i++) {
-        if (d.term[i].coef < 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 typedef struct Checks {
     Graph *g;
     Map seen; /* of polynomials */
@@ -189,7 +175,7 @@ typedef struct Checks {
 /* True where the polynomial is new and not safe by its form. */
 static bool needs_check(Checks *c, Dim d, const Node *n)
 {
-    if (never_negative(d)) {
+    if (dim_never_negative(d)) {
         return false;
     }
     buf_clear(&c->key);
@@ -210,15 +196,34 @@ static void add_check(Checks *c, Dim d, const Node *n, const char *what)
     }
 }
 
+static void check_slice(Checks *c, const Node *n)
+{
+    Env *e = c->g->env;
+    const Shape *from = &n->in[0]->shape;
+    int axis = axis_of(e, n, from->rank);
+    add_check(c, n->attr.start, n, "slice: start");
+    add_check(c, dim_sub(e, n->attr.stop, n->attr.start), n, "slice: stop - start");
+    add_check(c, dim_sub(e, from->dim[axis], n->attr.stop), n, "slice: size - stop");
+}
+
+static void check_update(Checks *c, const Node *n)
+{
+    Env *e = c->g->env;
+    for (int i = 0; i < n->shape.rank; i++) {
+        Dim stop = dim_add(e, n->attr.at.dim[i], n->in[1]->shape.dim[i]);
+        add_check(c, n->attr.at.dim[i], n, "update: offset");
+        add_check(c, dim_sub(e, n->shape.dim[i], stop), n, "update: room for the value");
+    }
+}
+
 static void check_node_sizes(Checks *c, const Node *n)
 {
     Env *e = c->g->env;
     if (n->op == OP_SLICE) {
-        const Shape *from = &n->in[0]->shape;
-        int axis = axis_of(e, n, from->rank);
-        add_check(c, n->attr.start, n, "slice: start");
-        add_check(c, dim_sub(e, n->attr.stop, n->attr.start), n, "slice: stop - start");
-        add_check(c, dim_sub(e, from->dim[axis], n->attr.stop), n, "slice: size - stop");
+        check_slice(c, n);
+    }
+    if (n->op == OP_UPDATE) {
+        check_update(c, n);
     }
     if (n->op == OP_REDUCE_MAX) {
         const Shape *from = &n->in[0]->shape;
@@ -226,7 +231,7 @@ static void check_node_sizes(Checks *c, const Node *n)
         add_check(c, dim_addk(e, from->dim[axis], -1), n, "reduce_max: size - 1");
     }
     for (int i = 0; i < n->shape.rank; i++) {
-        if (!never_negative(n->shape.dim[i])) {
+        if (!dim_never_negative(n->shape.dim[i])) {
             add_check(c, n->shape.dim[i], n,
                       arena_printf(&e->model, "dimension %d of %s", i, op_info[n->op].name));
         }

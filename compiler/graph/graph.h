@@ -26,6 +26,7 @@ enum {
     A_SHAPE = 1 << 6, /* shape */
     A_PERM = 1 << 7,  /* perm, n_perm */
     A_RANGE = 1 << 8, /* start, stop */
+    A_AT = 1 << 9,    /* at */
 };
 
 typedef struct Attr {
@@ -37,6 +38,7 @@ typedef struct Attr {
     int axis;          /* iota reduce_* slice concat */
     int n_perm, perm[MAX_RANK]; /* permute */
     Dim start, stop;   /* slice */
+    Shape at;          /* update: where the value begins in the buffer, one offset an axis */
 } Attr;
 
 typedef struct Node Node;
@@ -137,6 +139,7 @@ Node *f_permute(Front *f, Node *x, int n, const int *perm);
 Node *f_broadcast_to(Front *f, Node *x, Shape shape); /* reshape and broadcast as needed, none if equal */
 Node *f_slice(Front *f, Node *x, int axis, Dim start, Dim stop);
 Node *f_concat(Front *f, Node *const *x, int n, int axis);
+Node *f_update(Front *f, Node *buffer, Node *value, Shape at);
 Node *f_matmul(Front *f, Node *a, Node *b);
 Node *f_gather(Front *f, Node *table, Node *ids);
 
@@ -178,6 +181,8 @@ typedef struct NamedTensor {
 } NamedTensor;
 
 int64_t tensor_count(const Tensor *t); /* elements */
+/* What node n gives at these values of symbols, which have been checked: dtype and dims; no data. */
+Tensor tensor_of_node(const Node *n, const int64_t value[MAX_SYMBOLS]);
 Tensor tensor_new(Env *e, Arena *a, Dtype t, int rank, const int64_t *dim); /* zeroed; fails when absurd */
 
 typedef struct Args { /* one call's arguments */
@@ -208,8 +213,24 @@ bool node_eval(const Graph *g, const Node *n, const Sizes *z, const Tensor *cons
 /* ---- passes: cse.c fold.c (each returns a new, finished graph; bitwise equal) --- */
 Graph *graph_cse(const Graph *g);
 Graph *graph_fold(const Graph *g);
-/* Rebuilds bottom-up: map(n, new operands) gives the new node. Inputs keep their declaration; dead
- * code goes. rewrite.c */
-Graph *graph_rewrite(const Graph *g, Node *(*map)(void *ctx, const Node *n, Node *const *in), void *ctx);
+
+/* ---- passes that change what a graph takes: specialise.c cache.c ---------------- */
+/* With `value` for the symbol in every shape and attribute. Fails as node_make does where some node
+ * cannot have that size. */
+Graph *graph_specialise(const Graph *g, Sym s, int64_t value);
+/* The KV cache appended in place. Where the graph joins an input past_X[layers, .., past, ..] with fresh
+ * values, layer by layer, and returns the fresh values of all layers as one output, the new graph
+ * takes cache_X[layers, .., capacity, ..] in its place, returns it with the fresh values written
+ * behind `past`, and reads from it. As no input is `past` long any more, an input past: bool[past, 0],
+ * without any elements, tells its size. A graph without such inputs is returned as it is. */
+const Graph *graph_cache(const Graph *g);
+
+/* ---- rewrite.c: rebuilds bottom-up: map(n, new operands) gives the new node. Inputs keep their
+ * declaration; dead code goes. */
+typedef Node *(*NodeMap)(void *ctx, const Node *n, Node *const *in);
+Graph *graph_rewrite(const Graph *g, NodeMap map, void *ctx);
+/* The same, but not finished: inputs may be added, outputs changed. map may give NULL for a node that
+ * nothing uses any more. */
+Graph *graph_rewrite_open(const Graph *g, NodeMap map, void *ctx);
 
 #endif

@@ -55,6 +55,10 @@ static void list_attributes(Env *e, const Node *n, Buf *out)
         buf_str(out, " stop=");
         put_dim(e, a->stop, out);
     }
+    if (attrs & A_AT) {
+        buf_str(out, " at=");
+        shape_print(e, &a->at, out);
+    }
 }
 
 /* ---- the text ---------------------------------------- */
@@ -133,14 +137,20 @@ static void json_dim(Env *e, Dim d, Buf *out)
     buf_printf(out, dim_is_const(d) ? "%s" : "\"%s\"", dim_text(e, d));
 }
 
-static void json_type(Env *e, Dtype t, const Shape *s, Buf *out)
+static void json_dims(Env *e, const Shape *s, Buf *out)
 {
-    buf_printf(out, "\"dtype\": \"%s\", \"shape\": [", dtype_name(t));
+    buf_char(out, '[');
     for (int i = 0; i < s->rank; i++) {
         buf_str(out, i ? ", " : "");
         json_dim(e, s->dim[i], out);
     }
     buf_char(out, ']');
+}
+
+static void json_type(Env *e, Dtype t, const Shape *s, Buf *out)
+{
+    buf_printf(out, "\"dtype\": \"%s\", \"shape\": ", dtype_name(t));
+    json_dims(e, s, out);
 }
 
 /* JSON has no infinities and no NaN: they are strings. */
@@ -192,6 +202,10 @@ static void json_attributes(Env *e, const Node *n, Buf *out)
         json_dim(e, a->start, out);
         buf_str(out, ", \"stop\": ");
         json_dim(e, a->stop, out);
+    }
+    if (attrs & A_AT) {
+        buf_str(out, ", \"at\": ");
+        json_dims(e, &a->at, out);
     }
 }
 

@@ -132,6 +132,10 @@ static void put_attributes(const Printer *p, const Node *n)
         buf_str(p->out, " stop=");
         dim_print(e, n->attr.stop, p->out);
     }
+    if (attrs & A_AT) {
+        buf_str(p->out, " at=");
+        shape_print(e, &n->attr.at, p->out);
+    }
 }
 
 static void put_statement(const Printer *p, const Node *n)
@@ -240,7 +244,8 @@ static bool same_attributes(const Pair *p, const Node *x, const Node *y)
            (!(attrs & A_PERM) ||
             memcmp(s->perm, t->perm, sizeof *s->perm * (size_t)s->n_perm) == 0) &&
            (!(attrs & A_RANGE) ||
-            (same_dim(p, s->start, t->start) && same_dim(p, s->stop, t->stop)));
+            (same_dim(p, s->start, t->start) && same_dim(p, s->stop, t->stop))) &&
+           (!(attrs & A_AT) || same_shape(p, &s->at, &t->at));
 }
 
 static bool same_node(const Pair *p, const Node *x, const Node *y)

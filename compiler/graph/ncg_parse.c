@@ -3,7 +3,7 @@
  *   graph NAME
  *   NAME = input|weight ["NAME"] DTYPE[SHAPE]         NAME = const DTYPE[SHAPE] VALUE, ...
  *   NAME = iota DTYPE[SHAPE] axis=N                   NAME = dim EXPR
- *   NAME = OP OPERAND, ... axis=N shape=[..] perm=[..] dtype=T start=EXPR stop=EXPR
+ *   NAME = OP OPERAND, ... axis=N shape=[..] perm=[..] dtype=T start=EXPR stop=EXPR at=[..]
  *   return NAME=OPERAND, ...                          # one statement a line; comments
  *
  * What a statement takes follows from its row in ops.h. Nodes come from node_make, so types are
@@ -128,6 +128,11 @@ static void read_stop(Lexer *l, Attr *a)
     a->stop = lex_dim(l);
 }
 
+static void read_at(Lexer *l, Attr *a)
+{
+    a->at = lex_shape(l);
+}
+
 static void read_perm(Lexer *l, Attr *a)
 {
     lex_expect(l, '[');
@@ -149,6 +154,7 @@ static const struct Attribute {
 } attributes[] = {
     {"axis", A_AXIS, read_axis}, {"dtype", A_DTYPE, read_dtype}, {"shape", A_SHAPE, read_shape},
     {"perm", A_PERM, read_perm}, {"start", A_RANGE, read_start}, {"stop", A_RANGE, read_stop},
+    {"at", A_AT, read_at},
 };
 
 static int find_attribute(const Lexer *l, Word key, Op op)

@@ -1,7 +1,8 @@
-/* ops.h - the 26 primitives, and as 27th row `input`, which declares an argument: one row is one
- * operation and all there is to say of it. The enum, the constructor's checks, the interpreter,
- * lowering, the text form and docs/ops.md are all expanded from this list. To add an operation: a
- * row here, and where no existing rule or evaluation fits, one function in rules.c or eval.c. */
+/* ops.h - the 26 primitives, and two rows that are none: `input` declares an argument, and `update`,
+ * behind them, is what the cache pass makes of the KV cache's concat. One row is one operation and all
+ * there is to say of it. The enum, the constructor's checks, the interpreter, lowering, the text form
+ * and docs/ops.md are all expanded from this list. To add an operation: a row here, and where no
+ * existing rule or evaluation fits, one function in rules.c or eval.c. */
 
 /* clang-format off */
 /*   id          name           family  arity dtype rule     shape rule   attributes      evaluation  scalar op   meaning */
@@ -32,7 +33,8 @@
     X(SLICE,      "slice",      MOVE,   1, same_any,       sliced,      A_AXIS | A_RANGE, slice,     NONE,       "indices start .. stop - 1 of one axis") \
     X(CONCAT,     "concat",     MOVE,  -1, same_any,       joined,      A_AXIS,          concat,     NONE,       "operands one after another along one axis") \
     X(MATMUL,     "matmul",     MATMUL, 2, same_float,     contracted,  0,               matmul,     NONE,       "sum over k of a[.., m, k] * b[.., k, n] in index order") \
-    X(GATHER,     "gather",     GATHER, 2, gathered,       gathered,    0,               gather,     NONE,       "rows of a table by integer ids")
+    X(GATHER,     "gather",     GATHER, 2, gathered,       gathered,    0,               gather,     NONE,       "rows of a table by integer ids") \
+    X(UPDATE,     "update",     MOVE,   2, same_any,       updated,     A_AT,            update,     NONE,       "the buffer with the value written over it from the offsets on")
 
 /* The rules that the two columns above name; rules.c defines rule_dtype_NAME and rule_shape_NAME. */
 #define DTYPE_RULES(X)                                                                            \
@@ -59,5 +61,6 @@
     X(sliced,      "the operand's, with stop - start at the axis")                                \
     X(joined,      "sizes along the axis added, all other axes equal")                            \
     X(contracted,  "[.., m, n] from [.., m, k] and [.., k, n], whose leading axes are equal")     \
-    X(gathered,    "the ids' shape, then the table's without its first axis")
+    X(gathered,    "the ids' shape, then the table's without its first axis")                     \
+    X(updated,     "the buffer's; the value fits into it at the offsets")
 /* clang-format on */

@@ -3,7 +3,7 @@
  * order; what no output reaches is gone. */
 #include "graph/graph.h"
 
-Graph *graph_rewrite(const Graph *g, Node *(*map)(void *ctx, const Node *n, Node *const *in), void *ctx)
+Graph *graph_rewrite_open(const Graph *g, NodeMap map, void *ctx)
 {
     Env *e = g->env;
     Graph *out = graph_new(e, g->name);
@@ -22,6 +22,12 @@ Graph *graph_rewrite(const Graph *g, Node *(*map)(void *ctx, const Node *n, Node
     for (int i = 0; i < g->outputs.n; i++) {
         graph_output(out, g->outputs.at[i].name, now[g->outputs.at[i].node->id]);
     }
+    return out;
+}
+
+Graph *graph_rewrite(const Graph *g, NodeMap map, void *ctx)
+{
+    Graph *out = graph_rewrite_open(g, map, ctx);
     graph_finish(out);
     return out;
 }

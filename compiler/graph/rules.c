@@ -326,6 +326,34 @@ static Shape rule_shape_gathered(Env *e, const Node *n)
     return s;
 }
 
+static void check_place(Env *e, const Node *n, int axis)
+{
+    const Node *buffer = n->in[0], *value = n->in[1];
+    Dim start = n->attr.at.dim[axis];
+    Dim stop = dim_add(e, start, value->shape.dim[axis]);
+    if (is_negative(start)) {
+        misfit(e, n, E_SHAPE, "the offset %s on axis %d is negative", dim_text(e, start), axis);
+    }
+    if (is_negative(dim_sub(e, buffer->shape.dim[axis], stop))) {
+        misfit(e, n, E_SHAPE, "%s at the offset %s goes past the end of axis %d of %s",
+               node_type_text(e, value), dim_text(e, start), axis, node_type_text(e, buffer));
+    }
+}
+
+/* As for a slice: what cannot be decided here becomes a SizeCheck. */
+static Shape rule_shape_updated(Env *e, const Node *n)
+{
+    const Shape *buffer = &n->in[0]->shape, *value = &n->in[1]->shape, *at = &n->attr.at;
+    if (value->rank != buffer->rank || at->rank != buffer->rank) {
+        misfit(e, n, E_SHAPE, "%s cannot be written into %s at %s; their ranks must be equal",
+               node_type_text(e, n->in[1]), node_type_text(e, n->in[0]), shape_text(e, at));
+    }
+    for (int i = 0; i < buffer->rank; i++) {
+        check_place(e, n, i);
+    }
+    return *buffer;
+}
+
 /* ---- the rows, and what asks them ---------------------------------------- */
 
 enum { S_NONE = -1 };

@@ -139,6 +139,9 @@ static void check_symbols(const Graph *g, const Node *n, const bool bound[MAX_SY
         check_bound(g, n, n->attr.start, bound);
         check_bound(g, n, n->attr.stop, bound);
     }
+    for (int i = 0; attrs & A_AT && i < n->attr.at.rank; i++) {
+        check_bound(g, n, n->attr.at.dim[i], bound);
+    }
 }
 
 void graph_validate(const Graph *g)

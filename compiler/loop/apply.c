@@ -201,7 +201,8 @@ typedef struct Job {
     Arena *m;
     const Kernel *naive;
     const Schedule *s;
-    int n_steps, at; /* steps to apply, step being applied */
+    int n_steps, at;  /* steps to apply, step being applied */
+    const char *late; /* asked when all steps are applied */
     Kernel *out;
 } Job;
 
@@ -215,6 +216,9 @@ static void apply_all(Env *e, void *arg)
         step_fn[j->s->step[j->at].kind](&a);
     }
     if (j->n_steps == j->s->n) {
+        j->late = "pad";
+        check_pads(&a);
+        j->late = "vec";
         check_all_lanes(&a);
     }
     j->out = a.k;
@@ -236,7 +240,7 @@ static void name_kernel(Arena *m, Kernel *k, const Schedule *s, int n_steps)
     hash_hex(hash_bytes(text.at, text.len), k->symbol + 3);
 }
 
-/* Names the step; where all were applied, what lanes cannot do. */
+/* Names the step; where all were applied, the one whose legality rests on all. */
 static Kernel *refused(Env *e, const Job *j, Err *why)
 {
     Schedule one = {.n = 1};
@@ -247,7 +251,7 @@ static Kernel *refused(Env *e, const Job *j, Err *why)
         one.step[0] = j->s->step[j->at];
         schedule_print(&one, &step);
     } else {
-        buf_str(&step, "vec");
+        buf_str(&step, j->late);
     }
     err_set(why, err.code, "%s: %s.", step.at, err.text);
     return NULL;
@@ -255,7 +259,7 @@ static Kernel *refused(Env *e, const Job *j, Err *why)
 
 Kernel *kernel_schedule(Env *e, Arena *m, const Kernel *naive, const Schedule *s, int n_steps, Err *why)
 {
-    Job j = {m, naive, s, n_steps < s->n ? n_steps : s->n, 0, NULL};
+    Job j = {m, naive, s, n_steps < s->n ? n_steps : s->n, 0, NULL, NULL};
     if (!env_try(e, apply_all, &j)) {
         return refused(e, &j, why);
     }

@@ -34,9 +34,13 @@ Access access_of(Apply *a, int operand); /* apply_data.c: how an operand is read
 void replace_index(Apply *a, int operand, int with, const Expr *index); /* its loads become loads of `with` */
 void map_exprs(Apply *a, const Expr *(*map)(Apply *a, const Expr *x)); /* every expression, bottom up */
 
-/* apply_lanes.c: refuses what axes in lanes cannot do; asked when all steps are done. */
-void check_all_lanes(Apply *a);
+/* Asked when all steps are done. */
+void check_all_lanes(Apply *a); /* apply_lanes.c: refuses what axes in lanes cannot do */
+void check_pads(Apply *a);      /* apply_reads.c: refuses reads beyond padded axes, but for panels */
 
+/* apply_reads.c: refuse reads that would leave the operand where a condition now guards them */
+void need_reads_inside(Apply *a, const Expr *x);      /* all of x, whose lanes take both branches */
+void need_read_everywhere(Apply *a, int operand);     /* of the operand, for a whole tile */
 
 typedef void StepFn(Apply *a);
 StepFn step_split, step_order, step_unroll, step_par;              /* apply_loops.c */

@@ -67,6 +67,10 @@ static bool lanes_differ(Lanes *l, const Expr *x)
         return false;
     }
     bool cond = x->kind == X_SELECT && lanes_differ(l, x->a);
+    if (cond) {
+        need_reads_inside(l->a, x->b);
+        need_reads_inside(l->a, x->c);
+    }
     bool a = x->kind != X_SELECT && lanes_differ(l, x->a);
     bool b = lanes_differ(l, x->b), c = lanes_differ(l, x->c);
     bool counts = x->kind == X_CAST && x->dtype == DT_F32 && x->a->dtype == DT_I32;

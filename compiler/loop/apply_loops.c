@@ -154,6 +154,22 @@ static void check_tile(Apply *a, const int *list, int n)
     }
 }
 
+/* The phase whose loops hold all of these; else the one with the first. NULL: that is an outer axis. */
+static Phase *phase_of_all(Apply *a, const int *list, int n)
+{
+    for (int i = 0; i < a->k->nest.phase.n; i++) {
+        Phase *p = &a->k->nest.phase.at[i];
+        bool all = true;
+        for (int k = 0; k < n; k++) {
+            all = all && place_of(p->loops.at, p->loops.n, list[k]) >= 0;
+        }
+        if (all) {
+            return p;
+        }
+    }
+    return phase_of(a, list[0]);
+}
+
 void step_order(Apply *a)
 {
     int list[MAX_WORDS];
@@ -165,7 +181,7 @@ void step_order(Apply *a)
             refuse(a, "axis %s is named twice", a->word[i]);
         }
     }
-    Phase *p = phase_of(a, list[0]);
+    Phase *p = phase_of_all(a, list, a->n_words);
     int n = p ? p->loops.n : a->k->nest.outer.n;
     int *old = p ? p->loops.at : a->k->nest.outer.at;
     for (int i = 0; i < n; i++) {
@@ -197,16 +213,6 @@ void step_unroll(Apply *a)
     x->unroll = true;
 }
 
-static bool phase_stores(const Phase *p)
-{
-    for (int i = 0; i < p->finish.n; i++) {
-        if (p->finish.at[i].kind == STMT_STORE) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void step_par(Apply *a)
 {
     need_words(a, 1, 1);
@@ -224,8 +230,9 @@ void step_par(Apply *a)
     if (list[0] != axis) {
         refuse(a, "axis %s is not the outermost loop", x->name);
     }
-    for (int i = 0; i < n->phase.n && n->outer.n == 0; i++) {
-        if (&n->phase.at[i] != p && !phase_stores(&n->phase.at[i])) {
+    for (int i = 0; i < n->phase.n && n->outer.n == 0; i++) { /* others would be run by every thread */
+        const Phase *q = &n->phase.at[i];
+        if (q->loops.n == 0 || q->loops.at[0] != axis) {
             refuse(a, "axis %s is not around all phases", x->name);
         }
     }

@@ -66,6 +66,7 @@ void step_stage(Apply *a)
     if (!p) {
         refuse(a, "axis %s is around several phases", a->word[1]);
     }
+    need_read_everywhere(a, operand);
     choose_loops(a, &s, p, f.index);
     int64_t n = 1;
     s.index = x_int(a->m, 0);

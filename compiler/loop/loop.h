@@ -209,6 +209,8 @@ typedef struct Buffer {
     const char *name;  /* input, weight, output; else NULL */
     const void *value; /* const: elements */
     int first, last;   /* TEMP: calls that write it first and read it last (first: never read) */
+    bool written;      /* INPUT: updates are written into the caller's memory */
+    int also_output;   /* INPUT, written: 1 + the output that it is in the end; 0: none */
 } Buffer;
 
 typedef struct Arg {
@@ -238,7 +240,9 @@ void program_lifetimes(Program *p); /* sets Buffer.first and .last from the call
 
 /* ---- traffic.c: exact counts as polynomials -------------------------------------------------- */
 Dim program_bytes(Env *e, const Program *p, Dim *read, Dim *written); /* total; read, written may be NULL */
-Dim kernel_flops(Env *e, const Kernel *k); /* float operations of one run, in symbols s0 s1 ... */
+/* Float operations of one run, as the nest writes them (a comparison is one, a multiply-add two), in symbols
+ * s0 s1 ... Fails with E_ILLEGAL where an extent is no polynomial, as after a split. */
+Dim kernel_flops(Env *e, const Kernel *k);
 Dim program_flops(Env *e, const Program *p); /* graph symbols */
 
 /* ---- plan.c: the arena: best fit over lifetimes, per binding of sizes. spec: loop-ir 7 ---------- */

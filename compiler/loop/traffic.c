@@ -19,7 +19,8 @@ Dim program_bytes(Env *e, const Program *p, Dim *read, Dim *written)
     return dim_add(e, r, w);
 }
 
-/* A polynomial expression of constants and symbols as a Dim over the named symbols. */
+/* An extent of constants and symbols as a Dim over the named symbols. Lowering writes polynomials only;
+ * kernel text from elsewhere, and steps that split, may divide. */
 static Dim dim_of_expr(Env *e, const Expr *x, const Dim *symbol)
 {
     if (x->kind == X_CONST) {
@@ -28,7 +29,9 @@ static Dim dim_of_expr(Env *e, const Expr *x, const Dim *symbol)
     if (x->kind == X_SYM) {
         return symbol[x->id];
     }
-    check(x->kind == X_OP && (x->op == S_ADD || x->op == S_MUL || x->op == S_SUB));
+    if (x->kind != X_OP || (x->op != S_ADD && x->op != S_MUL && x->op != S_SUB)) {
+        fail(e, E_ILLEGAL, "Float operations cannot be counted: an axis has an extent that is no polynomial.");
+    }
     Dim a = dim_of_expr(e, x->a, symbol), b = dim_of_expr(e, x->b, symbol);
     return x->op == S_ADD ? dim_add(e, a, b) : x->op == S_SUB ? dim_sub(e, a, b) : dim_mul(e, a, b);
 }
@@ -40,7 +43,8 @@ static int64_t expr_flops(const Expr *x)
         return 0;
     }
     bool counts = x->kind == X_OP && x->a->dtype == DT_F32;
-    return counts + expr_flops(x->a) + expr_flops(x->b) + expr_flops(x->c);
+    int own = x->kind == X_FMA ? 2 : counts;
+    return own + expr_flops(x->a) + expr_flops(x->b) + expr_flops(x->c);
 }
 
 static Dim points(Env *e, const Nest *n, const Phase *p, bool reduced, const Dim *symbol)

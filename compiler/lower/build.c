@@ -1,6 +1,7 @@
 /* build.c - writes one kernel and the call that runs it: axes, operands, statements, traffic.
  * Shared by unfused lowering and the fused generator, so both speak the same nest.
  * Kernel expressions name graph symbols by id until kernel_finish renumbers them. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,9 +19,9 @@ bool is_movement(const Node *n)
 
 /* ---- buffers ---- */
 
-Lower lower_begin(const Graph *g)
+Lower lower_begin(const Graph *g, const bool *in_place)
 {
-    Lower l = {.e = g->env, .m = &g->env->model, .g = g};
+    Lower l = {.e = g->env, .m = &g->env->model, .g = g, .in_place = in_place};
     l.p = arena_new(l.m, Program);
     l.p->name = g->name;
     map_init(&l.p->by_hash, l.m);
@@ -58,11 +59,28 @@ void lower_leaf(Lower *l, const Node *n)
         check(l->g->weights.at[b->index] == n);
     }
     l->view[n->id] = view_whole(l->e, id, &n->shape);
+    l->view[n->id].version = kind == BUF_INPUT ? n->id : -1;
 }
 
+bool lower_claimable(const Lower *l, int output)
+{
+    const Node *n = l->g->outputs.at[output].node;
+    const Buffer *b = &l->p->buffer.at[l->view[n->id].buffer];
+    return b->kind == BUF_TEMP || (b->kind == BUF_INPUT && l->in_place[n->id] && !b->also_output);
+}
+
+/* Whoever called the program reads the output when all calls are done. */
 void lower_claim(Lower *l, int buffer, int output)
 {
     Buffer *b = &l->p->buffer.at[buffer];
+    const View *v = &l->view[l->g->outputs.at[output].node->id];
+    if (v->buffer == buffer) {
+        updates_read(l, v, INT_MAX);
+    }
+    if (b->kind == BUF_INPUT) {
+        b->also_output = 1 + output;
+        return;
+    }
     b->kind = BUF_OUTPUT;
     b->index = output;
     b->name = l->g->outputs.at[output].name;
@@ -106,14 +124,13 @@ const Expr *linear_index(Arena *m, int rank, const Expr *const *index, const Dim
 
 /* ---- the kernel ---- */
 
-void build_begin(Build *b, Lower *l, const char *kind, const Node *n, const Shape *out, int buffer)
+void build_begin(Build *b, Lower *l, const char *kind, const Node *n, const View *to)
 {
-    *b = (Build){.l = l, .k = arena_new(l->m, Kernel)};
+    *b = (Build){.l = l, .k = arena_new(l->m, Kernel), .to = *to};
     b->k->kind = kind;
     b->call.node = n->id;
     b->call.read_bytes = dim_int(0);
-    View whole = view_whole(l->e, buffer, out);
-    build_operand(b, "y", &whole);
+    build_operand(b, "y", to);
 }
 
 void build_phase(Build *b)
@@ -175,6 +192,7 @@ void build_span(Build *b, int operand, const View *v)
 const Expr *build_load(Build *b, int operand, const View *v, const Expr *const *index)
 {
     const Expr *at = linear_index(b->l->m, v->shape.rank, index, v->stride);
+    updates_read(b->l, v, b->l->p->call.n);
     return x_load(b->l->m, operand, b->k->operand.at[operand].dtype, at);
 }
 
@@ -208,13 +226,11 @@ const Expr *build_acc(Build *b, Dtype t, const Expr *init,
     return acc;
 }
 
-void build_store(Build *b, const Shape *out, const Expr *const *index, const Expr *value)
+void build_store(Build *b, const Expr *const *index, const Expr *value)
 {
-    Dim stride[MAX_RANK];
-    row_major(b->l->e, out, stride);
     *vec_push(b->l->m, &b->phase->finish) =
         (Stmt){.kind = STMT_STORE,
-               .index = linear_index(b->l->m, out->rank, index, stride),
+               .index = linear_index(b->l->m, b->to.shape.rank, index, b->to.stride),
                .value = value};
 }
 

@@ -29,13 +29,17 @@ typedef struct FusePlan {
     bool *realized;       /* has a kernel of its own, whose result is a buffer */
     const Node **root;    /* the realized node in whose kernel a node is computed; NULL: none */
     const Node **target;  /* a reduction's or matmul's root when it is fused, else NULL */
+    bool *in_place;       /* this update is written into its operand's buffer */
+    const Node **into;    /* the update in place whose value this is, reshaped or permuted: its kernel
+                             stores there; NULL: none */
 } FusePlan;
 
-FusePlan fuse_plan(const Graph *g, Ban *ban);
+/* copied: updates that cannot be done in place. */
+FusePlan fuse_plan(const Graph *g, Ban *ban, const bool *copied);
 bool is_reduction(const Node *n);
 
 /* ---- generate.c: one kernel for every realized node ---- */
-/* Returns NULL when it had to refuse: then ban says more than before and planning starts again. */
-Program *fuse_generate(const FusePlan *plan);
+/* Returns NULL when it had to refuse: then ban or copied say more than before and planning starts again. */
+Program *fuse_generate(const FusePlan *plan, bool *copied);
 
 #endif

@@ -6,10 +6,11 @@
 Program *lower_fused(const Graph *g)
 {
     Ban *ban = arena_array(&g->env->kernel, Ban, g->nodes.n);
+    bool *copied = arena_array(&g->env->kernel, bool, g->nodes.n);
     Program *p = NULL;
     while (!p) {
-        FusePlan plan = fuse_plan(g, ban);
-        p = fuse_generate(&plan);
+        FusePlan plan = fuse_plan(g, ban, copied);
+        p = fuse_generate(&plan, copied);
     }
     return p;
 }

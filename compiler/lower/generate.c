@@ -2,6 +2,8 @@
  * buffer of their own. Three shapes of kernel: elementwise (rows with their reductions included),
  * contraction with its epilogue, and gather; a movement that is written out is elementwise.
  * needs: a fusion plan. gives: a program, or bans where it had to refuse. spec: loop-ir 6 */
+#include <string.h>
+
 #include "lower/value.h"
 
 typedef struct Point {
@@ -28,11 +30,11 @@ static Nodes *fused_by_root(const FusePlan *plan)
     return fused;
 }
 
-static void begin(Gen *g, const char *kind, const Node *n, const Node *root, int buffer)
+static void begin(Gen *g, const char *kind, const Node *n, const Node *root, const View *to)
 {
     g->root = root;
     gen_begin(g);
-    build_begin(&g->b, &g->l, kind, n, &n->shape, buffer);
+    build_begin(&g->b, &g->l, kind, n, to);
 }
 
 /* Traffic: a buffer that some view covers counts once, else its different views' elements. */
@@ -45,9 +47,27 @@ static void count_reads(Gen *g)
     }
 }
 
+/* n's index as the stored update's value has it, through the reshapes and permutes between. */
+static void carry(Gen *g, const Node *n, const Expr *const *index, const Expr **to)
+{
+    const Expr *from[MAX_RANK];
+    memcpy(to, index, sizeof *index * (size_t)n->shape.rank);
+    while (n != g->into->in[1]) {
+        const Node *user = g->plan->uses.direct[n->id].at[0];
+        memcpy(from, to, sizeof *from * (size_t)n->shape.rank);
+        reindex_back(g->l.e, g->l.m, user, from, to);
+        n = user;
+    }
+}
+
 static void end(Gen *g, const Node *n, const Expr *const *index, const Expr *value)
 {
-    build_store(&g->b, &n->shape, index, value);
+    const Expr *at[MAX_RANK];
+    if (g->into) {
+        carry(g, n, index, at);
+        index = at;
+    }
+    build_store(&g->b, index, value);
     count_reads(g);
     build_end(&g->b, shape_count(g->l.e, &n->shape));
 }
@@ -74,11 +94,11 @@ static const Expr *reduction(Gen *g, const Node *n, const Expr *const *at)
     return build_acc(&g->b, n->dtype, acc_max_init(m, n->dtype), acc_max, x);
 }
 
-static void gen_reduce(Gen *g, const Node *n, int buffer)
+static void gen_reduce(Gen *g, const Node *n, const View *to)
 {
     Point p;
     int axis = axis_of(g->l.e, n, n->shape.rank);
-    begin(g, "reduce", n, n, buffer);
+    begin(g, "reduce", n, n, to);
     build_phase(&g->b);
     build_axes(&g->b, &n->shape, 0, n->shape.rank, false, 0, p.axis, p.index);
     loops(g, &p, 0, n->shape.rank);
@@ -90,11 +110,11 @@ static void gen_reduce(Gen *g, const Node *n, int buffer)
 }
 
 /* for a row..: each fused reduction over r; then for j..: the row's elements. */
-static void gen_row(Gen *g, const Node *n, const Nodes *fused, int buffer)
+static void gen_row(Gen *g, const Node *n, const Nodes *fused, const View *to)
 {
     Point p, at;
     int last = n->shape.rank - 1;
-    begin(g, "row", n, n, buffer);
+    begin(g, "row", n, n, to);
     build_axes(&g->b, &n->shape, 0, n->shape.rank, false, 0, p.axis, p.index);
     at = p;
     int r = build_axis(&g->b, "r", AXIS_REDUCE, n->shape.dim[last], &at.index[last]);
@@ -134,14 +154,14 @@ static void accumulate_product(Gen *g, const Node *n, const Point *p, const Expr
 }
 
 /* One k loop for all products, then the epilogue on the finished accumulators. */
-static void gen_contraction(Gen *g, const Node *n, const Nodes *products, int buffer)
+static void gen_contraction(Gen *g, const Node *n, const Nodes *products, const View *to)
 {
     Point p;
     const Expr *k;
     int rank = n->shape.rank;
     bool alone = n->op == OP_MATMUL;
     const Node *first = alone ? n : products->at[0];
-    begin(g, alone ? "matmul" : "matmul+epilogue", n, n, buffer);
+    begin(g, alone ? "matmul" : "matmul+epilogue", n, n, to);
     build_phase(&g->b);
     build_axes(&g->b, &n->shape, 0, rank, true, 0, p.axis, p.index);
     loops(g, &p, 0, rank);
@@ -155,14 +175,14 @@ static void gen_contraction(Gen *g, const Node *n, const Nodes *products, int bu
     end(g, n, p.index, alone ? g->acc.at[0].var : gen_value(g, n, p.index, false));
 }
 
-static void gen_gather(Gen *g, const Node *n, int buffer)
+static void gen_gather(Gen *g, const Node *n, const View *to)
 {
     Point p;
     const Expr *at[MAX_RANK];
     const Node *table = n->in[0], *ids = n->in[1];
     const View *v = &g->l.view[table->id];
     int n_ids = ids->shape.rank;
-    begin(g, "gather", n, n, buffer);
+    begin(g, "gather", n, n, to);
     build_axes(&g->b, &n->shape, 0, n->shape.rank, false, 0, p.axis, p.index);
     for (int i = 0; i < n_ids; i++) {
         *vec_push(g->l.m, &g->b.k->nest.outer) = p.axis[i];
@@ -188,10 +208,10 @@ static void gen_gather(Gen *g, const Node *n, int buffer)
 }
 
 /* kind elementwise, or copy for a movement that is written out or a leaf that is an output. */
-static void gen_pointwise(Gen *g, const char *kind, const Node *n, const Node *root, int buffer)
+static void gen_pointwise(Gen *g, const char *kind, const Node *n, const Node *root, const View *to)
 {
     Point p;
-    begin(g, kind, n, root, buffer);
+    begin(g, kind, n, root, to);
     build_phase(&g->b);
     build_axes(&g->b, &n->shape, 0, n->shape.rank, false, 0, p.axis, p.index);
     loops(g, &p, 0, n->shape.rank);
@@ -199,20 +219,46 @@ static void gen_pointwise(Gen *g, const char *kind, const Node *n, const Node *r
     end(g, n, p.index, gen_value(g, n, p.index, false));
 }
 
-static void gen_kernel(Gen *g, const Node *n, int buffer)
+static void gen_kernel(Gen *g, const Node *n, const View *to)
 {
     const Nodes *fused = &g->fused[n->id];
     if (n->op == OP_GATHER) {
-        gen_gather(g, n, buffer);
+        gen_gather(g, n, to);
     } else if (n->op == OP_MATMUL || (fused->n && fused->at[0]->op == OP_MATMUL)) {
-        gen_contraction(g, n, fused, buffer);
+        gen_contraction(g, n, fused, to);
     } else if (is_reduction(n)) {
-        gen_reduce(g, n, buffer);
+        gen_reduce(g, n, to);
     } else if (fused->n) {
-        gen_row(g, n, fused, buffer);
+        gen_row(g, n, fused, to);
     } else {
-        gen_pointwise(g, is_movement(n) ? "copy" : "elementwise", n, n, buffer);
+        gen_pointwise(g, is_movement(n) ? "copy" : "elementwise", n, n, to);
     }
+}
+
+static View gen_temp(Gen *g, const Node *n)
+{
+    return view_whole(g->l.e, lower_buffer(&g->l, BUF_TEMP, n->dtype, &n->shape), &n->shape);
+}
+
+/* By the kernel of what the value is, or else as a kernel that copies it. */
+static void gen_update(Gen *g, const Node *n)
+{
+    Lower *l = &g->l;
+    const View *buffer = &l->view[n->in[0]->id];
+    const Node *value = n->in[1], *made = value;
+    View to = update_place(l->e, n, buffer);
+    updates_write(l, &to);
+    while (is_movement(made) && g->plan->into[made->id] != n) {
+        made = made->in[0];
+    }
+    g->into = n;
+    if (g->plan->into[made->id] == n) {
+        gen_kernel(g, made, &to);
+    } else {
+        gen_pointwise(g, "copy", value, n, &to);
+    }
+    g->into = NULL;
+    l->view[n->id] = *buffer;
 }
 
 static void gen_node(Gen *g, const Node *n)
@@ -221,14 +267,22 @@ static void gen_node(Gen *g, const Node *n)
     if (n->op == OP_CONST && dim_is(shape_count(l->e, &n->shape), 1)) {
         return; /* a literal wherever it is used */
     }
+    if (g->plan->into[n->id]) {
+        return; /* stored by its update */
+    }
     if (n->op == OP_INPUT || n->op == OP_WEIGHT || n->op == OP_CONST) {
         lower_leaf(l, n);
+    } else if (g->plan->in_place[n->id]) {
+        gen_update(g, n);
     } else if (g->plan->realized[n->id]) {
-        int buffer = lower_buffer(l, BUF_TEMP, n->dtype, &n->shape);
-        gen_kernel(g, n, buffer);
-        l->view[n->id] = view_whole(l->e, buffer, &n->shape);
+        View to = gen_temp(g, n);
+        gen_kernel(g, n, &to);
+        l->view[n->id] = to;
     } else if (is_movement(n)) {
         l->view[n->id] = view_through(l->e, n, &l->view[n->in[0]->id]);
+    }
+    if (n->op == OP_UPDATE) {
+        l->view[n->id].version = n->id;
     }
 }
 
@@ -236,23 +290,24 @@ static void gen_output(Gen *g, int i)
 {
     const Node *n = g->plan->g->outputs.at[i].node;
     int buffer = g->l.view[n->id].buffer;
-    if (!g->plan->realized[n->id] || g->l.p->buffer.at[buffer].kind == BUF_OUTPUT) {
-        buffer = lower_buffer(&g->l, BUF_TEMP, n->dtype, &n->shape);
-        gen_pointwise(g, "copy", n, NULL, buffer);
+    if (!g->plan->realized[n->id] || !lower_claimable(&g->l, i)) {
+        View to = gen_temp(g, n);
+        gen_pointwise(g, "copy", n, NULL, &to);
+        buffer = to.buffer;
     }
     lower_claim(&g->l, buffer, i);
 }
 
-Program *fuse_generate(const FusePlan *plan)
+Program *fuse_generate(const FusePlan *plan, bool *copied)
 {
-    Gen g = {.l = lower_begin(plan->g), .plan = plan, .fused = fused_by_root(plan)};
+    Gen g = {.l = lower_begin(plan->g, plan->in_place), .plan = plan, .fused = fused_by_root(plan)};
     for (int i = 0; i < plan->g->nodes.n; i++) {
         gen_node(&g, plan->g->nodes.at[i]);
     }
     for (int i = 0; i < plan->g->outputs.n; i++) {
         gen_output(&g, i);
     }
-    if (g.refused) {
+    if (!updates_safe(&g.l, copied) || g.refused) {
         return NULL;
     }
     program_lifetimes(g.l.p);

@@ -10,6 +10,7 @@ typedef struct View {
     Shape shape;
     Dim stride[MAX_RANK];
     Dim offset;
+    int version; /* node id of the input or update whose value is seen here; -1: of neither */
 } View;
 
 void row_major(Env *e, const Shape *s, Dim stride[MAX_RANK]);
@@ -22,12 +23,23 @@ View view_through(Env *e, const Node *n, const View *in);
 Dim view_distinct(Env *e, const View *v); /* different elements: broadcast axes count once */
 Dim view_span(Env *e, const View *v);     /* elements from its first to past its last */
 
-/* ---- reindex.c: the operand's index of an element of the movement n's result; not for concat ------ */
+/* ---- reindex.c: the operand's index of an element of the movement n's result; not for concat, update */
 void reindex(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to);
 void reindex_reshape(Env *e, Arena *m, const Shape *in, const Shape *out, const Expr *const *from,
                      const Expr **to);
 
+/* The other way round, for reshape and permute, which lose and repeat nothing. */
+void reindex_back(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to);
+/* The condition under which an element of the update n's result is not the value's, NULL where all are;
+ * and the value's index of those that are. */
+const Expr *reindex_update(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to);
+
 /* ---- build.c: one kernel and its call ----------------------------------------------------------- */
+typedef struct Touch { /* one call's use of memory that updates are written into */
+    int call;
+    View view;
+} Touch;
+
 typedef struct Lower {
     Env *e;
     Arena *m; /* where the program lives */
@@ -35,30 +47,35 @@ typedef struct Lower {
     Program *p;
     View *view; /* by node id: where its value is; buffer -1 unless it is in memory */
     int n_inputs, n_weights; /* leaves lowered so far */
+    const bool *in_place;    /* by node id: this update is written into its operand's buffer */
+    Vec(Touch) reads, writes; /* of versions, in order of calls */
 } Lower;
 
 typedef struct Build {
     Lower *l;
     Kernel *k;
     Call call;
+    View to;       /* where the result goes */
     Phase *phase;  /* the one being written; phases are added with build_phase */
     int n_lets, n_accs;
 } Build;
 
-Lower lower_begin(const Graph *g);
+Lower lower_begin(const Graph *g, const bool *in_place);
 int lower_buffer(Lower *l, BufferKind kind, Dtype t, const Shape *s);
 /* An input's, weight's or const's buffer and view. Leaves come in the order of the graph's nodes, which is
  * that of its lists of inputs and weights. */
 void lower_leaf(Lower *l, const Node *n);
-/* The temporary holds the output's value and becomes the output's own buffer. */
-void lower_claim(Lower *l, int buffer, int output);
+/* Whether output i may have the buffer that holds its value: a temporary that is no output yet, or an
+ * input that the output's own updates are written into. */
+bool lower_claimable(const Lower *l, int output);
+void lower_claim(Lower *l, int buffer, int output); /* the buffer holds the output's value */
 
 const Expr *dim_expr(Arena *m, Dim d); /* lowest degree first, folded left to right */
 const Expr *linear_index(Arena *m, int rank, const Expr *const *index, const Dim *stride);
 bool is_elementwise(const Node *n); /* of the 13, or iota, or dim */
 bool is_movement(const Node *n);
 
-void build_begin(Build *b, Lower *l, const char *kind, const Node *n, const Shape *out, int buffer);
+void build_begin(Build *b, Lower *l, const char *kind, const Node *n, const View *to);
 void build_phase(Build *b);
 /* Adds an axis; index: its expression, the constant 0 where the extent is the constant 1. */
 int build_axis(Build *b, const char *name, AxisKind kind, Dim extent, const Expr **index);
@@ -73,10 +90,19 @@ const Expr *build_let(Build *b, bool in_body, const Expr *value); /* t0, t1 ...;
 /* acc0, acc1 ...: update says how a value joins it; gives the variable. */
 const Expr *build_acc(Build *b, Dtype t, const Expr *init,
                       const Expr *(*update)(Arena *, const Expr *acc, const Expr *v), const Expr *v);
-void build_store(Build *b, const Shape *out, const Expr *const *index, const Expr *value);
+void build_store(Build *b, const Expr *const *index, const Expr *value);
 void build_fail_outside(Build *b, const Expr *row, Dim rows); /* FAIL 1 unless 0 <= row < rows */
 void build_read(Build *b, Dim elements, Dtype t); /* counts traffic */
 void build_end(Build *b, Dim written);
+
+/* ---- updates.c: which updates are written in place, and whether that was right ------------------ */
+/* In place: into an input, or behind another update, unless copied[n] says that it is not safe. */
+void updates_choose(const Graph *g, const bool *copied, bool *in_place);
+View update_place(Env *e, const Node *n, const View *buffer); /* where the value goes */
+void updates_read(Lower *l, const View *v, int call);
+void updates_write(Lower *l, const View *to); /* by the next call */
+/* False: some call would read what an update has overwritten; copied says which updates are to blame. */
+bool updates_safe(const Lower *l, bool *copied);
 
 const Expr *acc_sum_init(Arena *m, Dtype t);
 const Expr *acc_max_init(Arena *m, Dtype t);

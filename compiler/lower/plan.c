@@ -5,8 +5,10 @@
  * needs: a finished graph. spec: loop-ir 5 */
 #include "lower/fuse_int.h"
 
-#define INLINE_DEPTH 128 /* longest chain of values inside one kernel; keeps the generator's recursion flat */
-#define MAX_ROUNDS 1000  /* the model takes 5 */
+enum {
+    INLINE_DEPTH = 128, /* longest chain of values inside one kernel: keeps the generator's stack flat */
+    MAX_ROUNDS = 1000,  /* the model takes 5 */
+};
 
 /* The kernels that read a value, directly or through movement. */
 typedef struct Readers {
@@ -44,6 +46,40 @@ static void find_free(FusePlan *p)
     }
 }
 
+static bool has_one_user(const FusePlan *p, const Node *n)
+{
+    return p->uses.direct[n->id].n == 1 && !p->uses.is_output[n->id];
+}
+
+/* The kernel of an update's value can store it in place itself, whatever its kind, where nobody else
+ * wants the value and no element is repeated or left out on the way. */
+static void find_into(FusePlan *p)
+{
+    for (int i = 0; i < p->g->nodes.n; i++) {
+        const Node *n = p->in_place[i] ? p->g->nodes.at[i]->in[1] : NULL;
+        while (n && has_one_user(p, n) && !p->ban[n->id].realize &&
+               (n->op == OP_RESHAPE || n->op == OP_PERMUTE)) {
+            n = n->in[0];
+        }
+        bool computed = n && op_info[n->op].family != FAMILY_LEAF && !is_movement(n);
+        if (computed && has_one_user(p, n) && !p->free[n->id]) {
+            p->into[n->id] = p->g->nodes.at[i];
+        }
+    }
+}
+
+/* What an update is written behind must be in memory. */
+static void find_in_place(FusePlan *p, const bool *copied)
+{
+    updates_choose(p->g, copied, p->in_place);
+    for (int i = 0; i < p->g->nodes.n; i++) {
+        const Node *under = p->in_place[i] ? p->g->nodes.at[i]->in[0] : NULL;
+        if (under && under->op == OP_UPDATE && !p->in_place[under->id]) {
+            p->ban[under->id].realize = true;
+        }
+    }
+}
+
 static void add_readers(Readers *to, Readers more)
 {
     bool another = to->root && more.root && to->root != more.root;
@@ -52,8 +88,8 @@ static void add_readers(Readers *to, Readers more)
     to->root = to->root ? to->root : more.root;
 }
 
-/* A movement that is written to memory reads its operand like a kernel; through any other one, and
- * through one that is an output, its own readers read it. */
+/* A movement that is written to memory, as an update in place always is, reads its operand like a
+ * kernel; through any other one, and through one that is an output, its own readers read it. */
 static Readers readers_of(const Planner *pl, const Node *n)
 {
     const FusePlan *p = &pl->p;
@@ -61,11 +97,11 @@ static Readers readers_of(const Planner *pl, const Node *n)
     Readers all = {0};
     for (int i = 0; i < users->n; i++) {
         const Node *user = users->at[i];
-        bool banned = p->ban[user->id].realize;
-        if (!is_movement(user) || banned || p->uses.is_output[user->id]) {
+        bool written = p->ban[user->id].realize || p->in_place[user->id];
+        if (!is_movement(user) || written || p->uses.is_output[user->id]) {
             add_readers(&all, (Readers){.root = p->root[user->id], .matmul = user->op == OP_MATMUL});
         }
-        if (is_movement(user) && !banned) {
+        if (is_movement(user) && !written) {
             add_readers(&all, pl->readers[user->id]);
         }
     }
@@ -89,7 +125,7 @@ static void assign_node(Planner *pl, const Node *n)
 {
     FusePlan *p = &pl->p;
     const Readers *readers = &pl->readers[n->id];
-    bool forced = p->uses.is_output[n->id] || p->ban[n->id].realize;
+    bool forced = p->uses.is_output[n->id] || p->ban[n->id].realize || p->in_place[n->id] || p->into[n->id];
     bool leaf = n->op == OP_INPUT || n->op == OP_WEIGHT || n->op == OP_CONST;
     const Node *root = NULL;
     if (leaf || (is_movement(n) && !forced)) {
@@ -223,7 +259,7 @@ static void settle(Planner *pl)
     }
 }
 
-FusePlan fuse_plan(const Graph *g, Ban *ban)
+FusePlan fuse_plan(const Graph *g, Ban *ban, const bool *copied)
 {
     Arena *m = &g->env->kernel;
     int n = g->nodes.n;
@@ -236,9 +272,13 @@ FusePlan fuse_plan(const Graph *g, Ban *ban)
     pl.claimed_by_matmul = arena_array(m, const Node *, n);
     pl.depth = arena_array(m, int, n);
     pl.readers = arena_array(m, Readers, n);
+    pl.p.in_place = arena_array(m, bool, n);
     pl.p.uses = uses_of(g);
+    find_in_place(&pl.p, copied);
     do {
         find_free(&pl.p);
+        pl.p.into = arena_array(m, const Node *, n);
+        find_into(&pl.p);
         settle(&pl);
     } while (cut_deep_chains(&pl));
     return pl.p;

@@ -1,5 +1,5 @@
 /* reindex.c - where an element of a movement's result comes from: index lists through reshape, permute,
- * broadcast and slice. Concat is the generator's, since it chooses among operands. spec: loop-ir 6 */
+ * broadcast and slice, and which of update's operands one comes from. Concat is the generator's. spec: loop-ir 6 */
 #include "lower/lower_int.h"
 
 #define PROBE 1000003 /* stands for a symbol when two products are compared by size */
@@ -150,6 +150,27 @@ static void reindex_slice(Env *e, Arena *m, const Node *n, const Expr *const *fr
     }
 }
 
+static const Expr *either(Arena *m, const Expr *a, const Expr *b)
+{
+    return a ? x_op(m, S_OR, a, b) : b;
+}
+
+const Expr *reindex_update(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to)
+{
+    const Expr *outside = NULL;
+    for (int i = 0; i < n->shape.rank; i++) {
+        Dim start = n->attr.at.dim[i], stop = dim_add(e, start, n->in[1]->shape.dim[i]);
+        if (!dim_is(start, 0)) {
+            outside = either(m, outside, x_op(m, S_LT, from[i], dim_expr(m, start)));
+        }
+        if (!dim_eq(stop, n->shape.dim[i])) {
+            outside = either(m, outside, x_op(m, S_LE, dim_expr(m, stop), from[i]));
+        }
+        to[i] = x_op(m, S_SUB, from[i], dim_expr(m, start));
+    }
+    return outside;
+}
+
 static void reindex_through_reshape(Env *e, Arena *m, const Node *n, const Expr *const *from,
                                     const Expr **to)
 {
@@ -165,4 +186,16 @@ void reindex(Env *e, Arena *m, const Node *n, const Expr *const *from, const Exp
         [OP_SLICE] = reindex_slice};
     check(by_op[n->op]);
     by_op[n->op](e, m, n, from, to);
+}
+
+void reindex_back(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to)
+{
+    if (n->op == OP_RESHAPE) {
+        reindex_reshape(e, m, &n->shape, &n->in[0]->shape, from, to);
+        return;
+    }
+    check(n->op == OP_PERMUTE);
+    for (int i = 0; i < n->shape.rank; i++) {
+        to[i] = from[n->attr.perm[i]];
+    }
 }

@@ -155,11 +155,30 @@ static const Expr *value_of_concat(Gen *g, const Node *n, const Expr *const *ind
     return value;
 }
 
+/* As for concat. An update of what its value is made of doubles the expression, and so do its own updates. */
+static const Expr *value_of_update(Gen *g, const Node *n, const Expr *const *index)
+{
+    const Expr *at[MAX_RANK];
+    const Expr *outside = reindex_update(g->l.e, g->l.m, n, index, at);
+    const Expr *value = gen_value(g, n->in[1], at, true);
+    if (outside) {
+        value = x_select(g->l.m, outside, gen_value(g, n->in[0], index, true), value);
+    }
+    if (n != g->root && bigger(value, MAX_PURE)) {
+        gen_ban(g, &g->plan->ban[n->id].realize);
+        return placeholder(g, n);
+    }
+    return value;
+}
+
 static const Expr *value_of_movement(Gen *g, const Node *n, const Expr *const *index, bool pure)
 {
     const Expr *from[MAX_RANK];
     if (n->op == OP_CONCAT) {
         return value_of_concat(g, n, index);
+    }
+    if (n->op == OP_UPDATE) {
+        return value_of_update(g, n, index);
     }
     reindex(g->l.e, g->l.m, n, index, from);
     for (int i = 0; i < n->in[0]->shape.rank; i++) {

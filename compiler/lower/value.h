@@ -31,6 +31,7 @@ typedef struct Gen {
     Nodes *fused;         /* by root's node id: the nodes fused into it, in graph order */
     Build b;              /* the kernel being written */
     const Node *root;     /* whose kernel it is: never loaded by itself; NULL in a plain copy */
+    const Node *into;     /* the update in place that it stores; NULL: its own result */
     bool in_body;         /* lets go into the reduction's body, else into finish */
     const char *hint;     /* name for the next new operand, or NULL */
     bool refused;         /* some fusion was banned: the program is thrown away */

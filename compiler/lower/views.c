@@ -13,7 +13,7 @@ void row_major(Env *e, const Shape *s, Dim stride[MAX_RANK])
 
 View view_whole(Env *e, int buffer, const Shape *s)
 {
-    View v = {.buffer = buffer, .shape = *s, .offset = dim_int(0)};
+    View v = {.buffer = buffer, .shape = *s, .offset = dim_int(0), .version = -1};
     row_major(e, s, v.stride);
     return v;
 }
@@ -85,7 +85,7 @@ View view_through(Env *e, const Node *n, const View *in)
 {
     static bool (*const through[N_OPS])(Env *, const Node *, const View *, View *) = {
         [OP_RESHAPE] = reshaped, [OP_PERMUTE] = permuted, [OP_BROADCAST] = broadcasted, [OP_SLICE] = sliced};
-    View out = {.buffer = in->buffer, .shape = n->shape, .offset = in->offset};
+    View out = {.buffer = in->buffer, .shape = n->shape, .offset = in->offset, .version = in->version};
     if (in->buffer < 0 || !through[n->op] || !through[n->op](e, n, in, &out)) {
         out.buffer = -1;
     }

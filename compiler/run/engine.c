@@ -63,15 +63,22 @@ static void prepare(Env *e, void *arg)
     Variant *v = &g->variant[p->all];
     v->graph = qwen2_build(e, &g->config, -1, !p->all);
     if (g->o.way != BY_INTERP) {
-        v->c = (Compile){.env = e, .without = g->o.without};
+        bool scheduled = g->o.way == BY_C;
+        v->c = (Compile){.env = e,
+                         .without = g->o.without,
+                         .picker = scheduled ? g->o.picker : NULL,
+                         .hint = g->o.hint,
+                         .target = g->o.target};
         v->program = compile_model(&v->c, v->graph);
     }
     if (g->o.way == BY_C) {
         library_build(e, v->program, g->o.n_threads, g->o.stop, &v->lib);
     }
     if (g->o.way != BY_INTERP) {
-        v->exec = exec_new(e, v->c.graph, v->program, v->lib.fn);
+        v->exec = g->o.way == BY_C ? exec_with(e, v->c.graph, v->program, &v->lib)
+                                   : exec_new(e, v->c.graph, v->program, NULL);
         exec_watch(v->exec, g->o.stop);
+        exec_use_pool(v->exec, g->o.pool);
     }
     v->ready = true;
 }

@@ -8,7 +8,8 @@
  *
  * Temporaries, and outputs that the caller gives no place, live in one mapping, which grows
  * ahead of need because `past` grows with every token. Inputs, weights and constants are
- * used in place. */
+ * used in place; an input that updates are written into is the caller's to give up, and where the
+ * program returns it, that output is the input's own memory. */
 #include "run/run_int.h"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ struct Exec {
     int n_syms;
     void **base;              /* by buffer: its first element */
     Tensor *out;              /* by output: dtype and dims at these sizes */
+    int *same;                /* by output: the input that it is, written in place; -1: none */
     char *memory;             /* temporaries, then outputs without a place of their own */
     size_t capacity;          /* bytes mapped */
     const volatile int *stop; /* may be NULL */
@@ -104,11 +106,15 @@ static void lay_out_calls(Exec *x, KernelFn *fn, PackFn **pack)
     }
 }
 
-static void find_constants(Exec *x)
+static void find_fixed(Exec *x)
 {
-    for (int b = 0; b < x->p->buffer.n; b++) {
-        if (x->p->buffer.at[b].kind == BUF_CONST) {
-            x->base[b] = (void *)(uintptr_t)x->p->buffer.at[b].value; /* no kernel writes it */
+    memset(x->same, -1, sizeof *x->same * (size_t)x->g->outputs.n);
+    for (int i = 0; i < x->p->buffer.n; i++) {
+        const Buffer *b = &x->p->buffer.at[i];
+        if (b->kind == BUF_CONST) {
+            x->base[i] = (void *)(uintptr_t)b->value; /* no kernel writes it */
+        } else if (b->also_output) {
+            x->same[b->also_output - 1] = b->index;
         }
     }
 }
@@ -129,9 +135,10 @@ static Exec *new_exec(Env *e, const Graph *g, const Program *p, KernelFn *fn, Pa
     x->sym_of = arena_array(m, Sym, x->n_syms);
     x->base = arena_array(m, void *, p->buffer.n);
     x->out = arena_array(m, Tensor, g->outputs.n);
+    x->same = arena_array(m, int, g->outputs.n);
     plan_init(&x->plan, p, m);
     lay_out_calls(x, fn, pack);
-    find_constants(x);
+    find_fixed(x);
     return x;
 }
 
@@ -203,12 +210,7 @@ static void update_elems(Exec *x)
 static void update_outputs(Exec *x)
 {
     for (int i = 0; i < x->g->outputs.n; i++) {
-        const Node *n = x->g->outputs.at[i].node;
-        Tensor *t = &x->out[i];
-        *t = (Tensor){.dtype = n->dtype, .rank = n->shape.rank};
-        for (int axis = 0; axis < t->rank; axis++) {
-            t->dim[axis] = dim_value(n->shape.dim[axis], x->sizes.value);
-        }
+        x->out[i] = tensor_of_node(x->g->outputs.at[i].node, x->sizes.value);
     }
 }
 
@@ -241,17 +243,22 @@ static bool bind_sizes(Exec *x, const Args *args, Err *err)
 
 /* ---- at every bind ---------------------------------------------------------------------- */
 
-static int64_t out_bytes(const Tensor *t)
+static size_t out_bytes(const Tensor *t) /* at a multiple of 64 */
 {
-    return tensor_count(t) * dtype_bytes(t->dtype);
+    return ((size_t)(tensor_count(t) * dtype_bytes(t->dtype)) + 63) / 64 * 64;
 }
 
-/* Bytes for the temporaries and for each output without a place, each at a multiple of 64. */
+static bool without_place(const Exec *x, const Tensor *out, int i)
+{
+    return !out[i].data && x->same[i] < 0;
+}
+
+/* Bytes for the temporaries and for each output without a place. */
 static size_t memory_needed(const Exec *x, const Tensor *out)
 {
     size_t bytes = (size_t)x->plan.arena_bytes;
     for (int i = 0; i < x->g->outputs.n; i++) {
-        bytes += out[i].data ? 0 : ((size_t)out_bytes(&x->out[i]) + 63) / 64 * 64;
+        bytes += without_place(x, out, i) ? out_bytes(&x->out[i]) : 0;
     }
     return bytes;
 }
@@ -282,21 +289,31 @@ static bool same_type(const Tensor *a, const Tensor *b)
            memcmp(a->dim, b->dim, sizeof a->dim[0] * (size_t)a->rank) == 0;
 }
 
+/* A place that the caller gives must fit, and be the input's where the output is written into it. */
+static bool place_fits(const Exec *x, int i, const Tensor *place, Err *err)
+{
+    bool there = x->same[i] < 0 || place->data == x->input[x->same[i]]->data;
+    if (!place->data || (there && same_type(place, &x->out[i]))) {
+        return true;
+    }
+    return err_set(err, E_INPUT, "The place given for output \"%.64s\" %s.", x->g->outputs.at[i].name,
+                   there ? "has another dtype or shape than the output"
+                         : "is not that of the input that it is written into");
+}
+
 /* Gives every output its place, the caller's or ours, and tells the caller. */
 static bool place_outputs(Exec *x, Tensor *out, Err *err)
 {
     char *next = x->memory + x->plan.arena_bytes;
     for (int i = 0; i < x->g->outputs.n; i++) {
-        void *data = out[i].data;
-        if (data && !same_type(&out[i], &x->out[i])) {
-            return err_set(err, E_INPUT,
-                           "The place given for output \"%.64s\" has another dtype or "
-                           "shape than the output.",
-                           x->g->outputs.at[i].name);
+        if (!place_fits(x, i, &out[i], err)) {
+            return false;
         }
+        void *data = x->same[i] >= 0 ? x->input[x->same[i]]->data : out[i].data;
+        bool ours = without_place(x, out, i);
         out[i] = x->out[i];
-        out[i].data = data ? data : next;
-        next += data ? 0 : (out_bytes(&x->out[i]) + 63) / 64 * 64;
+        out[i].data = ours ? next : data;
+        next += ours ? out_bytes(&x->out[i]) : 0;
     }
     return true;
 }
@@ -457,7 +474,8 @@ static void new_outputs(Env *e, void *arg)
     NewOutputs *n = arg;
     for (int i = 0; i < n->x->g->outputs.n; i++) {
         const Tensor *t = &n->x->out[i];
-        n->out[i] = tensor_new(e, n->a, t->dtype, t->rank, t->dim);
+        bool given = n->x->same[i] >= 0; /* by an input */
+        n->out[i] = given ? (Tensor){0} : tensor_new(e, n->a, t->dtype, t->rank, t->dim);
     }
 }
 

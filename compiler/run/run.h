@@ -84,11 +84,13 @@ void exec_free(Exec *x); /* its memory; the rest goes with the Env. NULL is fine
 void exec_watch(Exec *x, const volatile int *stop);
 void exec_use_pool(Exec *x, Pool *p); /* for its compiled kernels; it must outlive the Exec. NULL: none */
 /* Binds and checks arguments and sizes (graph_bind), plans, calls each kernel. out[i] gets tensors in
- * arena a. False fills err. A second run with the same sizes plans nothing again. */
+ * arena a; but an output that the program writes into an input (Buffer.also_output) is that input's memory.
+ * False fills err. A second run with the same sizes plans nothing again. */
 bool exec_run(Exec *x, const Args *args, Arena *a, Tensor *out, Err *err);
 /* The two halves of exec_run, for steady use: bind once, then call as often as wanted. In: out[i].data is
  * NULL, for memory of the Exec that holds until the next bind, or the caller's, with its dtype and
- * dims, which must be the output's. Out: out[i] in full. Arguments are used in place. */
+ * dims, which must be the output's. Out: out[i] in full. Arguments are used in place, and inputs that
+ * the program writes (Buffer.written) are changed. */
 bool exec_bind(Exec *x, const Args *args, Tensor *out, Err *err);
 bool exec_call(Exec *x, Err *err);
 const Plan *exec_plan(const Exec *x); /* of the last bind */
@@ -100,6 +102,10 @@ typedef struct EngineOptions {
     unsigned without; /* bits of StageBit */
     Gemm gemm;        /* BY_INTERP: NULL for the definition */
     int n_threads;    /* compilers at once */
+    const Picker *picker;   /* BY_C: schedules of the kernels; NULL: naive nests */
+    PickHint hint;          /* for the picker */
+    const Target *target;   /* of scheduled kernels; NULL: generic */
+    Pool *pool;             /* runs parallel kernels and lays out panels; NULL: one thread */
     const volatile int *stop; /* set by a signal's handler: ends a compilation or step with E_INTERRUPT */
 } EngineOptions;
 typedef struct Engine Engine;
@@ -110,6 +116,48 @@ bool engine_prepare(Engine *g, bool all, Err *err); /* does that now: all: for l
  * E_NOMEM, E_INTERRUPT, or as compiling does; nothing is fed then, and the next call may succeed. */
 Stepper *engine_stepper(Engine *g);
 void engine_free(Engine *g); /* NULL is fine */
+
+/* ---- verify.c: is a compiled candidate the naive nest? ---------------------------------------------- */
+typedef struct BuiltKernel {
+    const Kernel *k;    /* scheduled, with the naive kernel's operands and symbols */
+    KernelFn fn;
+    const PackFn *pack; /* by operand, as in Library; NULL: none is packed */
+    int n_parts;
+    /* Runs all parts; NULL: one after another, the second time backwards. 0, or the largest of their codes. */
+    int32_t (*run)(void *ctx, KernelFn fn, void *const *params, const int64_t *syms);
+    void *ctx;
+} BuiltKernel;
+
+typedef struct VerifyOptions {
+    const int64_t *syms;  /* the sizes that are tuned, by slot */
+    uint64_t seed;        /* of the inputs; those of further runs follow it */
+    int n_seeds;          /* at the tuned sizes; 0: 2. At other sizes 1 */
+    const int64_t *sizes; /* those other sizes, rows of n_syms values; NULL: chosen to meet each tail of the schedule */
+    int n_sizes;
+    bool in_process;      /* canaries around buffers, and no guard pages */
+    double work;          /* expression nodes of the naive nest that one run evaluates; 0: the default. Where it
+                             has more, points are sampled, and contractions checked by random sums */
+} VerifyOptions;
+
+typedef struct Verdict {
+    bool ok;
+    char text[600];      /* a sentence: what was compared, or what is wrong, where, and on which inputs */
+    int n_runs, n_skipped; /* skipped: at sizes that the naive nest does not fit */
+    int64_t n_exact;     /* elements that had to be equal, NaN for NaN */
+    int64_t n_bounded;   /* that had to be within a bound */
+    int64_t n_open;      /* of which nothing can be said, near overflow or division by 0 */
+    int n_sums;          /* outputs checked by random sums */
+    double closest;      /* largest error as a part of its bound */
+} Verdict;
+
+/* Runs the candidate at several sizes, on small integers, floats and special values, twice each. Exact
+ * schedules give the naive nest's bits (max: up to the sign of zero); others do on small integers until libm
+ * comes in, and lie within a running-error bound on floats. Each element that the nest stores is written, and
+ * nothing else; inputs stay; the second call gives the first one's bits. Accesses outside of a buffer are faults
+ * of the process, so this runs in a child: v is written before each call and says what did not return, so it
+ * may lie in shared memory. Returns v->ok. Empties e->kernel. Fails with E_NOMEM, and with E_RANGE where the
+ * naive nest leaves its own operands at the tuned sizes. */
+bool verify_kernel(Env *e, const Kernel *naive, const BuiltKernel *c, const VerifyOptions *o, Verdict *v);
 
 /* ---- npy.c: NumPy's file format, versions 1 to 3, C order, little-endian, the five dtypes -------- */
 Tensor npy_read(Env *e, Arena *a, const char *path); /* E_IO, E_SYNTAX, E_TYPE with the path */

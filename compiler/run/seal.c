@@ -6,7 +6,6 @@
  * ignore what follows the last section, so the file is used as it is. */
 #include "run/run_int.h"
 
-#include <errno.h>
 #include <string.h>
 
 static const char mark[] = "\nnanocompile-seal ";
@@ -28,11 +27,12 @@ static void seal_text(const char *text, size_t len, const char *key, char out[SE
 Seal seal_read(Arena *a, const char *path, const char *key, char **text, size_t *len)
 {
     struct stat st;
-    if (os.stat(path, &st) != 0) {
-        return errno == ENOENT ? SEAL_ABSENT : SEAL_BROKEN;
-    }
     char want[SEAL_LEN + 1];
-    if (!os_read_file(a, path, MAX_SEALED_BYTES, text, len, NULL) || *len < SEAL_LEN) {
+    /* What cannot be read now may be whole for another process: it is built again, not set aside. */
+    if (os.stat(path, &st) != 0 || !os_read_file(a, path, MAX_SEALED_BYTES, text, len, NULL)) {
+        return SEAL_ABSENT;
+    }
+    if (*len < SEAL_LEN) {
         return SEAL_BROKEN;
     }
     *len -= SEAL_LEN;

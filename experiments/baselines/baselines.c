@@ -1,10 +1,10 @@
-/* baselines.c - the table of baselines, and what its rows have in common: weights stay as they are or go
- * into panels, and a row says in words what keeps it from running here. */
+/* baselines.c - the table of baselines, and what its rows have in common: weights stay as they
+ * are or go into panels, and a row says in words what keeps it from running here. */
 #include "experiments/baselines/baselines_int.h"
 
 #include <string.h>
 
-/* ---- the table ------------------------------------------------------------------------------------- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 #define HAS(id) (1u << FEAT_##id)
 
@@ -58,7 +58,7 @@ const Baseline *baseline_named(const char *name)
     return NULL;
 }
 
-/* ---- what they stand on ------------------------------------------------------------------------------ */
+/* ---- what they stand on ------------------------------------------------------------------ */
 
 void baselines_open(Env *e, const Machine *m, int n_threads, Baselines *s)
 {
@@ -72,7 +72,7 @@ void baselines_close(Baselines *s)
     onednn_close(s->onednn);
 }
 
-/* ---- one row, one product ------------------------------------------------------------------------------ */
+/* ---- one row, one product ---------------------------------------------------------------- */
 
 const char *baseline_lacks(const Baseline *b, const Baselines *s, int64_t m)
 {

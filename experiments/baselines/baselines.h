@@ -1,16 +1,17 @@
-/* baselines.h - what generated kernels are measured against: libraries tuned by others, and kernels
- * tuned by hand for this project. Each is one row of a table with one interface, so that a
- * benchmark walks the rows. The work is always c[m, n] = a[m, k] b[n, k]^T in f32, row-major: b is
- * a weight as models store it, [out, in]. */
+/* baselines.h - what generated kernels are measured against: libraries tuned by others, and
+ * kernels tuned by hand for this project. Each is one row of a table with one interface, so
+ * that a benchmark walks the rows. The work is always c[m, n] = a[m, k] b[n, k]^T in f32,
+ * row-major: b is a weight as models store it, [out, in]. */
 #ifndef NC_BASELINES_H
 #define NC_BASELINES_H
 
 #include "base/base.h"
 
-/* ---- openblas.c ------------------------------------------------------------------------------- */
+/* ---- openblas.c -------------------------------------------------------------------------- */
 
 typedef void SgemmFn(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
-                     const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+                     const float *a, int lda, const float *b, int ldb, float beta, float *c,
+                     int ldc);
 typedef void SgemvFn(int order, int trans, int m, int n, float alpha, const float *a, int lda,
                      const float *x, int inc_x, float beta, float *y, int inc_y);
 
@@ -21,14 +22,15 @@ typedef struct OpenBlas {
     char says[160]; /* its version and the core type it chose; or why it is absent */
 } OpenBlas;
 
-/* Loads OpenBLAS as fast as it can be: OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE leave this process's
- * environment first, so that it chooses for the machine at hand, and its threads are told to sleep
- * soon after a call, or they would run in the next contender's turn. Must be the first to load it,
- * before any thread is started. Its thread count is set here: its own guess ignores quotas. */
+/* Loads OpenBLAS as fast as it can be: OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE leave this
+ * process's environment first, so that it chooses for the machine at hand, and its threads are
+ * told to sleep soon after a call, or they would run in the next contender's turn. Must be the
+ * first to load it, before any thread is started. Its thread count is set here: its own guess
+ * ignores quotas. */
 void openblas_open(int n_threads, OpenBlas *b);
 void openblas_close(OpenBlas *b);
 
-/* ---- onednn.c --------------------------------------------------------------------------------- */
+/* ---- onednn.c ---------------------------------------------------------------------------- */
 
 typedef struct OneDnn OneDnn;
 
@@ -37,7 +39,7 @@ OneDnn *onednn_open(Env *e, int n_threads);
 void onednn_close(OneDnn *d);
 const char *onednn_says(const OneDnn *d); /* its version; or why it is absent */
 
-/* ---- baselines.c ------------------------------------------------------------------------------ */
+/* ---- baselines.c ------------------------------------------------------------------------- */
 
 typedef struct Baselines { /* what the rows stand on */
     const Machine *machine;
@@ -81,8 +83,8 @@ const Baseline *baseline_named(const char *name); /* NULL: none */
 /* NULL: it can run products of m rows here. Otherwise what is missing, in a few words. */
 const char *baseline_lacks(const Baseline *b, const Baselines *s, int64_t m);
 /* Sets m, n, k, b_bytes and plan. False: it cannot do this one after all; err says why. */
-bool baseline_plan(const Baseline *b, const Baselines *s, int64_t m, int64_t n, int64_t k, Product *p,
-                   Err *err);
+bool baseline_plan(const Baseline *b, const Baselines *s, int64_t m, int64_t n, int64_t k,
+                   Product *p, Err *err);
 void baseline_unplan(const Baseline *b, const Baselines *s, Product *p);
 /* weights[n, k] into the row's layout, once: b_bytes at packed, 64-aligned. */
 void baseline_pack(const Baseline *b, const Baselines *s, const Product *p, const float *weights,

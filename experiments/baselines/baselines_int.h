@@ -5,7 +5,7 @@
 
 #include "experiments/baselines/baselines.h"
 
-/* ---- openblas.c, onednn.c ------------------------------------------------------------------------ */
+/* ---- openblas.c, onednn.c ---------------------------------------------------------------- */
 
 const char *openblas_lacks(const Baselines *s);
 bool openblas_plan(const Baselines *s, Product *p, Err *err);
@@ -17,7 +17,7 @@ void onednn_unplan(const Baselines *s, Product *p);
 void onednn_pack(const Baselines *s, const Product *p, const float *weights, void *packed);
 void onednn_run(const Baselines *s, const Product *p, int part, int n_parts);
 
-/* ---- hand.c: panels, and the loops around the tiles of one instruction set --------------------- */
+/* ---- hand.c: panels, and the loops around the tiles of one instruction set --------------- */
 
 /* A product of a few rows with one panel of weights, or with two neighbours (wide). */
 typedef struct Tile {
@@ -54,7 +54,7 @@ size_t panels_bytes(int width, int64_t n, int64_t k);
 void panels_pack(int width, int64_t n, int64_t k, const float *weights, float *panels);
 void hand_run(const Hand *h, const Product *p, int part, int n_parts);
 
-/* ---- hand_avx2.c, hand_avx512.c: empty where the machine is no x86-64 ---------------------------- */
+/* ---- hand_avx2.c, hand_avx512.c: empty where the machine is no x86-64 -------------------- */
 
 #if defined __x86_64__
 void avx2_panels_run(const Baselines *s, const Product *p, int part, int n_parts);

@@ -1,10 +1,10 @@
 /* hand.c - the loops around the hand-written register tiles, and the panels they read.
  *
- * Weights are packed once into panels: width columns of the result, all of k. A part of the work
- * is a contiguous run of panels; each panel meets all rows of the activations before the next one is
- * touched, so that it is read from memory once and from the cache afterwards. While the tiles of one
- * panel work, each fetches its slice of the next. Rows are dealt out evenly: 64 rows are five tiles
- * of 13 or 12, not four of 14 and one of 8. */
+ * Weights are packed once into panels: width columns of the result, all of k. A part of the
+ * work is a contiguous run of panels; each panel meets all rows of the activations before the
+ * next one is touched, so that it is read from memory once and from the cache afterwards. While
+ * the tiles of one panel work, each fetches its slice of the next. Rows are dealt out evenly:
+ * 64 rows are five tiles of 13 or 12, not four of 14 and one of 8. */
 #include "experiments/baselines/baselines_int.h"
 
 #include <string.h>
@@ -26,7 +26,7 @@ Share share_of(int64_t n, int part, int n_parts)
     return (Share){n * part / n_parts, n * (part + 1) / n_parts};
 }
 
-/* ---- panels --------------------------------------------------------------------------------------- */
+/* ---- panels ------------------------------------------------------------------------------ */
 
 size_t panels_bytes(int width, int64_t n, int64_t k)
 {
@@ -44,10 +44,10 @@ void panels_pack(int width, int64_t n, int64_t k, const float *weights, float *p
     }
 }
 
-/* ---- loops ---------------------------------------------------------------------------------------- */
+/* ---- loops ------------------------------------------------------------------------------- */
 
-/* What to fetch while tile i of n works. Where one tile does all rows, its own panels further on;
- * otherwise its slice of the panel that comes next. */
+/* What to fetch while tile i of n works. Where one tile does all rows, its own panels further
+ * on; otherwise its slice of the panel that comes next. */
 static void look_ahead(Tile *t, int width, int n_panels, int64_t i, int64_t n)
 {
     if (n == 1) {

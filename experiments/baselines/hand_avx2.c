@@ -1,8 +1,9 @@
-/* hand_avx2.c - f32 products by hand for AVX2 with FMA: register tiles of up to 6 rows by 16 columns
- * or 2 by 32, one row as a stream over the panel, and one row against weights left as they are.
+/* hand_avx2.c - f32 products by hand for AVX2 with FMA: register tiles of up to 6 rows by 16
+ * columns or 2 by 32, one row as a stream over the panel, and one row against weights left as
+ * they are.
  *
- * 16 vector registers hold 12 accumulators (6 x 2), the weights and a broadcast activation. Sums
- * run over k in order, fused; the matrix-vector kernels keep several partial sums. */
+ * 16 vector registers hold 12 accumulators (6 x 2), the weights and a broadcast activation.
+ * Sums run over k in order, fused; the matrix-vector kernels keep several partial sums. */
 #include "experiments/baselines/baselines_int.h"
 
 #if defined __x86_64__
@@ -87,7 +88,7 @@ static TARGET void wide_2(const Tile *t)
     tile(t, 2, 4);
 }
 
-/* ---- one row -------------------------------------------------------------------------------------- */
+/* ---- one row ----------------------------------------------------------------------------- */
 
 enum { AHEAD = 4096 / sizeof(float) }; /* tried from 1 to 16 KiB, with weights in memory */
 
@@ -137,7 +138,7 @@ void avx2_panels_run(const Baselines *s, const Product *p, int part, int n_parts
     hand_run(&avx2, p, part, n_parts);
 }
 
-/* ---- one row against rows ------------------------------------------------------------------------ */
+/* ---- one row against rows ---------------------------------------------------------------- */
 
 ALWAYS_INLINE TARGET float sum_of(__m256 v)
 {

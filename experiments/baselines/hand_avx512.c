@@ -1,8 +1,10 @@
-/* hand_avx512.c - f32 products by hand for AVX-512: register tiles of up to 14 rows by 32 columns
- * or 6 by 64, one row as a stream over the panel, and one row against weights left as they are.
+/* hand_avx512.c - f32 products by hand for AVX-512: register tiles of up to 14 rows by 32
+ * columns or 6 by 64, one row as a stream over the panel, and one row against weights left as
+ * they are.
  *
  * 32 vector registers hold 28 accumulators (14 x 2), or 24 (6 x 4), the weights and a broadcast
- * activation. Sums run over k in order, fused; the matrix-vector kernels keep several partial sums. */
+ * activation. Sums run over k in order, fused; the matrix-vector kernels keep several partial
+ * sums. */
 #include "experiments/baselines/baselines_int.h"
 
 #if defined __x86_64__
@@ -89,10 +91,10 @@ WIDE(4)
 WIDE(5)
 WIDE(6)
 
-/* ---- one row -------------------------------------------------------------------------------------- */
+/* ---- one row ----------------------------------------------------------------------------- */
 
-/* The panel is one stream: four steps of k at a time keep eight sums going. Fetching ahead made it
- * slower by 1 to 5% at any distance: the hardware does that. */
+/* The panel is one stream: four steps of k at a time keep eight sums going. Fetching ahead made
+ * it slower by 1 to 5% at any distance: the hardware does that. */
 static TARGET void tile_1(const Tile *t)
 {
     __m512 sum[4][2];
@@ -138,7 +140,7 @@ void avx512_panels_run(const Baselines *s, const Product *p, int part, int n_par
     hand_run(&avx512, p, part, n_parts);
 }
 
-/* ---- one row against rows ------------------------------------------------------------------------ */
+/* ---- one row against rows ---------------------------------------------------------------- */
 
 /* n_rows outputs at once: each weight row is a stream, two sums a row, lanes along k. */
 ALWAYS_INLINE TARGET void dot_rows(const float *x, const float *w, int64_t k, float *y,

@@ -1,9 +1,9 @@
 /* onednn.c - oneDNN as a baseline, where libdnnl 2 is installed: its matmul primitive, for each
  * shape anew, with the weights reordered into the layout that it asks for.
  *
- * Nothing is needed to build: the few functions and numbers used are declared here, as the library's
- * interface has them since 2.0. Its descriptors are filled and read by the library alone, so room
- * for them is all that is known. Threads are OpenMP's. */
+ * Nothing is needed to build: the few functions and numbers used are declared here, as the
+ * library's interface has them since 2.0. Its descriptors are filled and read by the library
+ * alone, so room for them is all that is known. Threads are OpenMP's. */
 #include "experiments/baselines/baselines_int.h"
 
 #include <dlfcn.h>
@@ -80,7 +80,7 @@ struct OneDnn {
 #undef X
 };
 
-/* ---- the library ------------------------------------------------------------------------------------ */
+/* ---- the library ------------------------------------------------------------------------- */
 
 static void say(OneDnn *d, const char *why)
 {
@@ -172,7 +172,7 @@ const char *onednn_lacks(const Baselines *s)
     return s->onednn->lib ? NULL : s->onednn->says;
 }
 
-/* ---- one product ------------------------------------------------------------------------------------ */
+/* ---- one product ------------------------------------------------------------------------- */
 
 typedef struct Plan {
     void *primitive;

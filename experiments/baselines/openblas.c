@@ -1,9 +1,10 @@
 /* openblas.c - OpenBLAS as a baseline: sgemm, and sgemv for one row.
  *
- * It picks its kernels by the CPU it finds, unless OPENBLAS_CORETYPE says otherwise: a value left over
- * from elsewhere halves its speed, so it is taken out of the environment before the library is
- * loaded, and what was chosen is reported. Its workers spin for milliseconds after a call; where
- * contenders take turns that would slow the next one down, so they are told to sleep earlier. */
+ * It picks its kernels by the CPU it finds, unless OPENBLAS_CORETYPE says otherwise: a value
+ * left over from elsewhere halves its speed, so it is taken out of the environment before the
+ * library is loaded, and what was chosen is reported. Its workers spin for milliseconds after a
+ * call; where contenders take turns that would slow the next one down, so they are told to
+ * sleep earlier. */
 #include "experiments/baselines/baselines_int.h"
 
 #include <dlfcn.h>

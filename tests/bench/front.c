@@ -14,7 +14,7 @@
 
 #define CONFIG "tests/data/qwen2.5/config.json"
 
-enum { MAX_SAMPLES = 1000, N_JOBS = 2, N_FRONT = 30, N_COLD = 3, N_WARM = 20, N_STEPS = 1000, FIRST_PAST = 17 };
+enum { MAX_SAMPLES = 1000, N_JOBS = 2, FRONT_RUNS = 30, COLD_RUNS = 3, WARM_RUNS = 20, STEP_RUNS = 1000, FIRST_PAST = 17 };
 
 /* ---- rows ---- */
 
@@ -128,7 +128,7 @@ static void bench_front(void)
     for (size_t i = 1; i < countof(s); i++) {
         s[i] = milliseconds("graph", 0, 0);
     }
-    for (int i = 0; i < N_FRONT; i++) {
+    for (int i = 0; i < FRONT_RUNS; i++) {
         in_env(front_once, s);
     }
     for (size_t i = 0; i < countof(s); i++) {
@@ -174,11 +174,11 @@ static void bench_build(void)
     static Samples cold, warm;
     cold = milliseconds("cold: front half, probe, compile, link, load", 3000, 4980);
     warm = milliseconds("from the cache: the same in all", 60, 700);
-    for (int i = 0; i < N_COLD; i++) {
+    for (int i = 0; i < COLD_RUNS; i++) {
         empty_cache();
         in_env(build_once, &cold);
     }
-    for (int i = 0; i < N_WARM; i++) {
+    for (int i = 0; i < WARM_RUNS; i++) {
         in_env(build_once, &warm);
     }
     empty_cache();
@@ -206,11 +206,9 @@ static void *untouched(size_t bytes)
 
 static NamedTensor tensor_for(const Node *n, const Sizes *z, void *data)
 {
-    NamedTensor t = {n->attr.name, {.dtype = n->dtype, .rank = n->shape.rank, .data = data}};
-    for (int i = 0; i < t.t.rank; i++) {
-        t.t.dim[i] = dim_value(n->shape.dim[i], z->value);
-    }
-    return t;
+    NamedTensor named = {n->attr.name, tensor_of_node(n, z->value)};
+    named.t.data = data;
+    return named;
 }
 
 typedef struct Steps {
@@ -242,7 +240,7 @@ static void steps(Env *e, void *arg)
         weight[i] = tensor_for(g->weights.at[i], &z, data);
     }
     Exec *x = exec_new(e, g, f.p, fn);
-    for (int step = 0; step < N_STEPS; step++) {
+    for (int step = 0; step < STEP_RUNS; step++) {
         z.value[past] = FIRST_PAST + step;
         for (int i = 0; i < g->inputs.n; i++) {
             input[i] = tensor_for(g->inputs.at[i], &z, data);

@@ -1,11 +1,12 @@
-/* peaks.c - prints this machine's peaks, and what the baselines reach of them on the matrix products
- * of Qwen2.5-0.5B, as markdown: `peaks [THREADS [REGIME [N K [M]]]]`, by default (also for 0) all threads,
- * hot and cold, all shapes.
+/* peaks.c - prints this machine's peaks, and what the baselines reach of them on the matrix
+ * products of Qwen2.5-0.5B, as markdown: `peaks [THREADS [REGIME [N K [M]]]]`, by default (also
+ * for 0) all threads, hot and cold, all shapes.
  *
- * Hot: weights stay in the cache, where they fit. Cold: each call finds the next copy of its ring, as
- * in a model. Every contender's result is checked before it is timed; all take turns in random order. */
+ * Hot: weights stay in the cache, where they fit. Cold: each call finds the next copy of its
+ * ring, as in a model. Every contender's result is checked before it is timed; all take turns
+ * in random order. */
 #include "experiments/baselines/baselines.h"
-#include "tuner/tuner.h"
+#include "tuner/tuner_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ typedef struct Bench {
     int n_threads; /* 0: all */
 } Bench;
 
-/* ---- one contender ---------------------------------------------------------------------------------- */
+/* ---- one contender ----------------------------------------------------------------------- */
 
 typedef struct Entrant {
     const Baseline *row;
@@ -101,7 +102,7 @@ static void check_entrant(Entrant *e, const float *weights)
     }
 }
 
-/* ---- one product ------------------------------------------------------------------------------------ */
+/* ---- one product ------------------------------------------------------------------------- */
 
 typedef struct Race {
     Bench *bench;
@@ -134,7 +135,8 @@ static float *random_floats(int64_t n, uint64_t seed)
     return p;
 }
 
-/* Where it is cold, each contender has a ring of its own: together they take most of the memory. */
+/* Where it is cold, each contender has a ring of its own: together they take most of the
+ * memory. */
 static size_t ring_limit_bytes(void)
 {
     return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRANTS + 4);
@@ -232,7 +234,7 @@ static void run_race(Bench *b, const Weight *shape, const Regime *regime, int64_
     free(t.c);
 }
 
-/* ---- the tables --------------------------------------------------------------------------------------- */
+/* ---- the tables -------------------------------------------------------------------------- */
 
 static void print_rate(const char *name, const char *unit, const Rate rate[N_WAYS])
 {
@@ -260,6 +262,45 @@ static void print_peaks(const Bench *b)
     }
     printf("\nAn empty parallel region: best %.0f ns, median %.0f ns.\n", p->fork_join_ns.best,
            p->fork_join_ns.median);
+}
+
+/* ---- is the ring large enough? ----------------------------------------------------------- */
+
+typedef struct RingRead {
+    Ring ring;
+    Pool *pool;
+    ReadFn *fn;
+} RingRead;
+
+static void read_next(void *ctx)
+{
+    RingRead *r = ctx;
+    ReadWork w = {r->fn, ring_next(&r->ring), r->ring.bytes, 1};
+    rate_of(r->pool, read_part, &w, (double)w.bytes);
+}
+
+/* Reading from a ring must not become slower by making it longer. */
+static void print_ring_check(Bench *b)
+{
+    enum { COPY_BYTES = 4 << 20 };
+    RingRead read[2];
+    Contender contender[2];
+    int n_copies = (int)(ring_want_bytes(&b->machine) / COPY_BYTES) + 2;
+    for (int i = 0; i < 2; i++, n_copies *= 2) {
+        read[i] = (RingRead){.pool = b->pool, .fn = read_fn(&b->machine)};
+        ring_init(&b->env, &read[i].ring, NULL, COPY_BYTES, n_copies, true, b->pool);
+        contender[i] = (Contender){"read", read_next, &read[i]};
+    }
+    MeasurePlan plan = measure_plan(SEED);
+    Measured m;
+    measure(&b->env, contender, 2, &plan, NULL, &m);
+    Interval ratio = measure_ratio(&b->env, &m, 0, 1);
+    printf(
+        "\nReading a ring of %d last-level caches takes %.3f [%.3f, %.3f] of the time that one "
+        "twice as long takes.\n",
+        RING_CACHES, ratio.median, ratio.lo, ratio.hi);
+    ring_release(&read[0].ring);
+    ring_release(&read[1].ring);
 }
 
 static void print_baselines(const Bench *b)
@@ -320,6 +361,7 @@ static void run_bench(Env *e, void *arg)
     }
     peaks_measure(e, &b->machine, b->pool, &b->peaks);
     print_peaks(b);
+    print_ring_check(b);
     print_baselines(b);
     for (size_t r = 0; r < countof(regimes); r++) {
         run_regime(b, &regimes[r]);

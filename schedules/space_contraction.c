@@ -1,0 +1,313 @@
+/* space_contraction.c - what can be tuned in sums of products: the register tile, where its lanes lie, how the
+ * reduction is walked, which loop is outermost and shared, where operands lie and how far ahead they are
+ * fetched. needs: class contraction. breaks: nothing. */
+#include <math.h>
+
+#include "schedules/schedules_int.h"
+
+#define MAX_ROWS 14
+#define MAX_COLUMNS_K 16
+#define MAX_LOG 9 /* lanes and columns up to 256 */
+
+enum { LANES, MR, NR, KU, KC, CUT, PANELS, STAGE, M_OUTER, PAR, PREFETCH, BF16, FMA, APPROX, N_KNOBS };
+#define BIT(knob) (1u << (knob))
+
+static const KnobRow knobs[N_KNOBS] = {
+    [LANES] = {"lanes", offsetof(Tile, lanes), "where vectors lie: along n, or so many along the reduction", {"none", "n"}, "k"},
+    [MR] = {"mr", offsetof(Tile, mr), "rows of the register tile", {NULL}, NULL},
+    [NR] = {"nr", offsetof(Tile, nr), "columns of the register tile, or dot products side by side", {NULL}, NULL},
+    [KU] = {"ku", offsetof(Tile, ku), "turns of the reduction written out", {NULL}, NULL},
+    [KC] = {"kc", offsetof(Tile, kc), "the reduction in blocks", {"whole"}, NULL},
+    [CUT] = {"cut", offsetof(Tile, cut), "loops of their own on both sides of the index where another operand is read", {"no", "yes"}, NULL},
+    [PANELS] = {"layout", offsetof(Tile, panels), "constant operands as they are, or in panels", {"rows", "panels"}, NULL},
+    [STAGE] = {"stage", offsetof(Tile, stage), "what cannot be packed is copied for each block of n", {"no", "yes"}, NULL},
+    [M_OUTER] = {"outer", offsetof(Tile, m_outer), "which of the two loops over tiles is outside", {"n", "m"}, NULL},
+    [PAR] = {"threads", offsetof(Tile, par), "which loop threads share", {"none", "batch", "outer"}, NULL},
+    [PREFETCH] = {"prefetch", offsetof(Tile, prefetch), "bytes ahead in the panels", {"none"}, NULL},
+    [BF16] = {"store", offsetof(Tile, bf16), "type in which panels are stored, losslessly", {"f32", "bf16"}, NULL},
+    [FMA] = {"fma", offsetof(Tile, fma), "multiply and add in one rounding", {"no", "yes"}, NULL},
+    [APPROX] = {"exp", offsetof(Tile, approx), "exp by libm or by the polynomial", {"libm", "polynomial"}, NULL},
+};
+
+/* ---- what the mechanism accepts ---- */
+
+typedef struct Facts {
+    bool along_n[2][2][2][MAX_LOG]; /* by panels, cut, stage, log2 nr */
+    bool along_k[2][2][MAX_LOG];    /* by panels, cut, log2 lanes */
+} Facts;
+
+static int log_of(int n)
+{
+    return 31 - __builtin_clz((unsigned)n);
+}
+
+static bool accepted(Env *e, const Look *l, int lanes, int nr, int panels, int cut, int stage)
+{
+    Recipe p = {.tile = {.lanes = lanes, .mr = 1, .nr = nr, .ku = 1, .panels = panels, .cut = cut, .stage = stage}};
+    return recipe_legal(e, l, &p);
+}
+
+/* Every way in which the lanes of an access can depend on the recipe. Rows, order and threads cannot matter. */
+static const Facts *ask(Env *e, Arena *m, const Look *l, int widest)
+{
+    Facts *f = arena_new(m, Facts);
+    for (int way = 0; way < 8; way++) {
+        int panels = way & 1, cut = way >> 1 & 1, stage = way >> 2;
+        if ((panels && !l->c.n_panels) || (cut && !l->c.cut) || (stage && (!l->c.n_loose || l->c.loose_all))) {
+            continue;
+        }
+        for (int w = 2; w <= widest; w *= 2) {
+            f->along_n[panels][cut][stage][log_of(w)] = accepted(e, l, LANES_N, w, panels, cut, stage);
+            f->along_k[panels][cut][log_of(w)] = !stage && accepted(e, l, w, 1, panels, cut, 0);
+        }
+    }
+    return f;
+}
+
+static bool any(const bool *b, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (b[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- choices ---- */
+
+static void tile_choices(Space *s, const Look *l, const Facts *f, int vector)
+{
+    int64_t k = axis_constant(l->k, l->c.red), widest = 4 * vector;
+    int64_t least = k < 0 || k > vector / 2 ? vector / 2 : power_below(k < 1 ? 1 : k, vector / 2);
+    bool rows = l->c.m >= 0 && !axis_is_unit(&l->k->nest, l->c.m);
+    choice_add(&s->knob[LANES], LANES_NONE);
+    if (any(&f->along_n[0][0][0][0], sizeof f->along_n / sizeof(bool))) {
+        choice_add(&s->knob[LANES], LANES_N);
+    }
+    for (int w = 2; w <= widest; w *= 2) {
+        bool ok = f->along_k[0][0][log_of(w)] || f->along_k[0][1][log_of(w)] || f->along_k[1][0][log_of(w)];
+        if (ok && w >= least && (k < 0 || w <= k)) {
+            choice_add(&s->knob[LANES], w);
+        }
+    }
+    for (int i = 1; i <= (rows ? MAX_ROWS : 1); i++) {
+        choice_add(&s->knob[MR], i);
+    }
+    choice_powers(&s->knob[NR], 1, widest);
+}
+
+static void reduction_choices(Space *s, const Look *l)
+{
+    int64_t k = axis_constant(l->k, l->c.red);
+    choice_powers(&s->knob[KU], 1, 4);
+    choice_add(&s->knob[KC], 0);
+    for (int kc = 64; kc <= 1024 && kc < k; kc *= 2) {
+        if (k % kc == 0) {
+            choice_add(&s->knob[KC], kc);
+        }
+    }
+    if (l->c.chunk) {
+        choice_add(&s->knob[KC], (int)l->c.chunk);
+    }
+}
+
+static bool can_store_bf16(Env *e, const Look *l, const Facts *f)
+{
+    Recipe p = {.tile = {.lanes = LANES_N, .mr = 1, .nr = 2, .ku = 1, .panels = 1, .bf16 = 1}};
+    while (p.tile.nr < 1 << (MAX_LOG - 1) && !f->along_n[1][0][0][log_of(p.tile.nr)]) {
+        p.tile.nr *= 2;
+    }
+    return l->c.n_panels > 0 && recipe_legal(e, l, &p);
+}
+
+static void flag(Knob *k, bool both)
+{
+    choice_add(k, 0);
+    if (both) {
+        choice_add(k, 1);
+    }
+}
+
+static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
+{
+    const Look *l = &in->look;
+    int vector = hint_target(&in->hint)->lanes;
+    const Facts *f = ask(e, m, l, 4 * vector);
+    bool threads = hint_threads(&in->hint) > 1;
+    in->facts = f;
+    tile_choices(s, l, f, vector);
+    reduction_choices(s, l);
+    flag(&s->knob[CUT], l->c.cut != NULL);
+    flag(&s->knob[PANELS], l->c.n_panels > 0);
+    flag(&s->knob[STAGE], l->c.n_loose > 0 && !l->c.loose_all);
+    flag(&s->knob[M_OUTER], l->c.m >= 0 && !axis_is_unit(&l->k->nest, l->c.m));
+    choice_add(&s->knob[PAR], PAR_NONE);
+    if (threads && l->c.shared >= 0) {
+        choice_add(&s->knob[PAR], PAR_BATCH);
+    }
+    if (threads) {
+        choice_add(&s->knob[PAR], PAR_OUTER);
+    }
+    choice_add(&s->knob[PREFETCH], 0);
+    if (l->c.n_panels > 0) {
+        choice_powers(&s->knob[PREFETCH], 256, 4096);
+    }
+    flag(&s->knob[BF16], can_store_bf16(e, l, f));
+    flag(&s->knob[FMA], true);
+    flag(&s->knob[APPROX], l->c.exp);
+}
+
+/* ---- rules ---- */
+
+static int64_t extent(const SpaceInside *in, int axis)
+{
+    return axis < 0 ? 1 : axis_extent(in->look.k, &in->hint, axis);
+}
+
+static bool strides(const SpaceInside *in, const Recipe *p)
+{
+    const Tile *t = &p->tile;
+    const Facts *f = in->facts;
+    return t->lanes == LANES_NONE ||
+           (t->lanes == LANES_N ? t->nr == 1 || f->along_n[t->panels][t->cut][t->stage][log_of(t->nr)]
+                                : f->along_k[t->panels][t->cut][log_of(t->lanes)]);
+}
+
+static bool fits_lanes(const SpaceInside *in, const Recipe *p)
+{
+    const Tile *t = &p->tile;
+    int vector = hint_target(&in->hint)->lanes;
+    int64_t n = axis_constant(in->look.k, in->look.c.n);
+    int64_t least = n < 0 || n > vector / 2 ? vector / 2 : n;
+    if (t->lanes == LANES_NONE) {
+        return t->nr == 1 && t->mr == 1;
+    }
+    return t->lanes == LANES_N ? t->nr >= 2 && t->nr >= least : t->nr <= MAX_COLUMNS_K;
+}
+
+static bool fits_m(const SpaceInside *in, const Recipe *p)
+{
+    int64_t m = extent(in, in->look.c.m);
+    return m < 0 || p->tile.mr == 1 || p->tile.mr <= m;
+}
+
+/* Padded panels may be up to the next power of two wide. */
+static bool fits_n(const SpaceInside *in, const Recipe *p)
+{
+    int64_t n = axis_constant(in->look.k, in->look.c.n);
+    bool pads = p->tile.panels && p->tile.lanes == LANES_N;
+    return n < 0 || p->tile.nr == 1 || (pads ? p->tile.nr < 2 * n : p->tile.nr <= n);
+}
+
+static bool fits_registers(const SpaceInside *in, const Recipe *p)
+{
+    const Target *t = hint_target(&in->hint);
+    return p->tile.lanes == LANES_NONE || tile_registers(&in->look, t, &p->tile) <= t->n_registers;
+}
+
+static bool fits_cache(const SpaceInside *in, const Recipe *p)
+{
+    return p->tile.lanes != LANES_N || fits_registers(in, p) == false || tile_fits(&in->look, &in->hint, &p->tile);
+}
+
+static bool walks_k(const SpaceInside *in, const Recipe *p)
+{
+    const Tile *t = &p->tile;
+    int64_t k = axis_constant(in->look.k, in->look.c.red);
+    bool fits = (k < 0 || t->ku <= k) && (t->kc == 0 || t->kc % t->ku == 0);
+    return t->lanes > LANES_N ? t->ku == 1 && t->kc == 0 : fits;
+}
+
+static bool packs(const SpaceInside *in, const Recipe *p)
+{
+    (void)in;
+    return !p->tile.panels || (p->tile.lanes != LANES_NONE && !p->tile.cut);
+}
+
+static bool stages(const SpaceInside *in, const Recipe *p)
+{
+    const Tile *t = &p->tile;
+    (void)in;
+    return !t->stage || (t->lanes == LANES_N && t->ku == 1 && t->kc == 0 && !t->m_outer);
+}
+
+static bool fetches(const SpaceInside *in, const Recipe *p)
+{
+    (void)in;
+    return p->tile.panels || !p->tile.prefetch;
+}
+
+static bool stores(const SpaceInside *in, const Recipe *p)
+{
+    (void)in;
+    return p->tile.panels || !p->tile.bf16;
+}
+
+static bool shares(const SpaceInside *in, const Recipe *p)
+{
+    const Tile *t = &p->tile;
+    const Contraction *c = &in->look.c;
+    int64_t outer = t->m_outer ? blocks(extent(in, c->m), t->mr) : blocks(extent(in, c->n), t->nr);
+    if (t->par == PAR_BATCH) {
+        return extent(in, c->shared) != 1;
+    }
+    return t->par != PAR_OUTER || (outer > 1 && (t->m_outer || !t->cut));
+}
+
+static const Rule rules[] = {
+    {{"lanes", "vectors are at least half full, dot products side by side at most 16; without lanes there is no tile"},
+     BIT(LANES) | BIT(MR) | BIT(NR), fits_lanes},
+    {{"registers", "accumulators, the vectors of one factor and one of the other fit the vector registers"},
+     BIT(LANES) | BIT(MR) | BIT(NR), fits_registers},
+    {{"cache", "a panel that tiles of rows read again fits L2 and a thread's share of L3"},
+     BIT(LANES) | BIT(MR) | BIT(NR), fits_cache},
+    {{"rows", "a tile has no more rows than m, where m is known"}, BIT(MR), fits_m},
+    {{"columns", "a tile is no wider than n; a padded panel less than twice as wide"},
+     BIT(LANES) | BIT(NR) | BIT(PANELS), fits_n},
+    {{"reduction", "ku divides kc, neither exceeds k; lanes along k take the reduction whole"},
+     BIT(LANES) | BIT(KU) | BIT(KC), walks_k},
+    {{"strides", "every access has unit stride along the lanes or none"},
+     BIT(LANES) | BIT(NR) | BIT(CUT) | BIT(PANELS) | BIT(STAGE), strides},
+    {{"panels", "panels are for lanes, and a cut leaves no one axis to lay them out by"},
+     BIT(LANES) | BIT(CUT) | BIT(PANELS), packs},
+    {{"stage", "a staged tile serves lanes along n, n outside m, and is walked as it was copied"},
+     BIT(LANES) | BIT(KU) | BIT(KC) | BIT(STAGE) | BIT(M_OUTER), stages},
+    {{"threads", "the shared loop turns more than once, and is one loop"},
+     BIT(MR) | BIT(NR) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
+    {{"prefetch", "only panels are read in a line that can be foreseen"}, BIT(PANELS) | BIT(PREFETCH), fetches},
+    {{"store", "operands change their type only as they are packed"}, BIT(PANELS) | BIT(BF16), stores},
+};
+
+/* ---- features ---- */
+
+static const char *const feature_names[] = {"registers", "products a load", "log2 panel bytes", "idle rows",
+                                            "idle columns", "idle threads"};
+
+static double idle(int64_t n, int64_t block)
+{
+    return n > 0 ? (double)(blocks(n, block) * block) / (double)n - 1 : 0;
+}
+
+static void features(const SpaceInside *in, const Recipe *p, double *out)
+{
+    const Tile *t = &p->tile;
+    const Contraction *c = &in->look.c;
+    const Target *target = hint_target(&in->hint);
+    int64_t m = extent(in, c->m), n = extent(in, c->n), k = extent(in, c->red);
+    double columns = t->lanes == LANES_N ? (double)c->n_sums * (double)blocks(t->nr, target->lanes) : t->nr;
+    int64_t outer = t->m_outer ? blocks(m, t->mr) : blocks(n, t->nr);
+    int64_t turns = t->par == PAR_BATCH ? extent(in, c->shared) : t->par == PAR_OUTER ? outer : 1;
+    out[0] = tile_registers(&in->look, target, t);
+    out[1] = t->mr * columns / (t->mr + columns);
+    out[2] = log2((double)(k > 0 ? k : 1) * t->nr * (t->bf16 ? 2 : 4));
+    out[3] = idle(m, t->mr);
+    out[4] = idle(n, t->nr);
+    out[5] = turns >= INT32_MAX ? 0 : idle(turns, hint_threads(&in->hint));
+}
+
+const ClassPolicy policy_contraction = {
+    .schedule = contraction_schedule, .recipe = default_contraction, .knob = knobs, .n_knobs = N_KNOBS,
+    .rule = rules, .n_rules = countof(rules), .choices = choices,
+    .n_features = countof(feature_names), .feature = feature_names, .features = features,
+};
