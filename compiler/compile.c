@@ -43,8 +43,7 @@ static bool without(const Compile *c, StageBit bit)
     return c->without & (1u << bit);
 }
 
-/* The usual values of the kernel's symbols, by those of the graph at its first call. */
-static PickHint hint_for(const Compile *c, const Program *p, int kernel)
+PickHint compile_hint(const Compile *c, const Program *p, int kernel)
 {
     PickHint hint = c->hint;
     hint.target = c->target ? c->target : target_generic();
@@ -64,7 +63,7 @@ static void schedule_kernels(Compile *c, Program *p)
 {
     Env *e = c->env;
     for (int i = 0; i < p->kernel.n; i++) {
-        PickHint hint = hint_for(c, p, i);
+        PickHint hint = compile_hint(c, p, i);
         Schedule s = {0};
         Err why;
         c->picker->pick(c->picker->ctx, e, p->kernel.at[i], &hint, &s);

@@ -61,6 +61,8 @@ typedef struct Compile {
 } Compile;
 
 Program *compile_model(Compile *c, const Graph *g);
+/* What pickers are told of a kernel: c->hint with the usual values of the symbols that its calls bind. */
+PickHint compile_hint(const Compile *c, const Program *p, int kernel);
 /* Steps from kernel to C text: the one function that the tuner and every build use. */
 void compile_kernel(Compile *c, const Kernel *k, Buf *out);
 

@@ -58,7 +58,9 @@ static const Facts *ask(Env *e, Arena *m, const Look *l, int widest)
         }
         for (int w = 2; w <= widest; w *= 2) {
             f->along_n[panels][cut][stage][log_of(w)] = accepted(e, l, LANES_N, w, panels, cut, stage);
-            f->along_k[panels][cut][log_of(w)] = !stage && accepted(e, l, w, 1, panels, cut, 0);
+            if (!stage) {
+                f->along_k[panels][cut][log_of(w)] = accepted(e, l, w, 1, panels, cut, 0);
+            }
         }
     }
     return f;

@@ -91,6 +91,38 @@ Test(cli, model_options)
     refused(NC(&env, "dump", "kernels", config, "--layers", "25"), 1, "more blocks than the model's 24");
 }
 
+Test(cli, the_cache_in_place_and_decode)
+{
+    const char *config = "tests/data/qwen2.5/config.json";
+    shows(NC(&env, "dump", "kernels", config, "--cache"), "317 calls of 18 distinct kernels.");
+    shows(NC(&env, "dump", "traffic", config, "--cache", "--specialise", "seq=1"), "29952*past + 1979343368");
+    shows(NC(&env, "dump", "stages", config, "--cache", "--specialise", "seq=1"), "specialise");
+    shows(NC(&env, "dump", "graph", config, "--cache", "--layers", "1"), "cache_keys: f32[1, 2, capacity, 64]");
+    shows(NC(&env, "eval", "tests/data/tiny-qwen2", "--cache", "--seq", "3", "--past", "2", "--set", "capacity=5",
+             "--compare", "nest,interp,c"),
+          "same bits");
+    shows(NC(&env, "eval", "tests/data/tiny-qwen2", "--cache", "--specialise", "seq=1", "--past", "2", "--compare",
+             "interp,nest"),
+          "same bits");
+    refused(NC(&env, "dump", "plan", config, "--cache", "--past", "128"), 1,
+            "room for the value, capacity - past - seq, is -1");
+    refused(NC(&env, "dump", "plan", config, "--specialise", "seq=1", "--seq", "1"), 1, "no symbol 'seq' to set");
+    refused(NC(&env, "dump", "graph", config, "--specialise", "rows=1"), 1, "it has no such symbol");
+    refused(NC(&env, "dump", "graph", config, "--specialise", "seq"), 2, "--specialise takes NAME=N");
+    refused(NC(&env, "dump", "graph", file("five.ncg", FIVE), "--cache"), 1, "no past_* input of the graph");
+}
+
+/* Each way gets the inputs as they were, though two of them write there. */
+Test(cli, eval_of_an_update_leaves_the_inputs_alone)
+{
+    const char *path = file("u.ncg", "graph u\nx = input f32[4]\ns = slice x axis=0 start=0 stop=1\nv = neg s\n"
+                                     "y = update x, v at=[2]\nt = slice y axis=0 start=2 stop=3\nw = exp t\n"
+                                     "z = update y, w at=[0]\nreturn z=z\n");
+    Ran r = NC(&env, "eval", path, "--compare", "nest,c,interp");
+    shows(r, "same bits");
+    cr_expect(!strstr(r.out, "DIFFERENT"));
+}
+
 Test(cli, two_processes_print_the_same_c)
 {
     const char *config = "tests/data/qwen2.5/config.json";

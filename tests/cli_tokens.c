@@ -23,7 +23,7 @@ static void stop(void)
     env_release(&env);
 }
 
-TestSuite(cli_tokens, .init = start, .fini = stop, .timeout = 300);
+TestSuite(cli_tokens, .init = start, .fini = stop, .timeout = 600);
 
 static void says_all(Talked t, const char *text)
 {

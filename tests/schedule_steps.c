@@ -364,6 +364,14 @@ Test(schedule, each_illegal_step_says_why)
 
 /* ---- text ---- */
 
+Test(schedule, the_page_of_steps_is_current)
+{
+    Buf out;
+    buf_init(&out, &env.model);
+    steps_table(&out);
+    cr_assert_str_eq(read_text(&env, "docs/steps.md"), out.at, "make it again: nanocompile dump steps >docs/steps.md");
+}
+
 Test(schedule, text_round_trip)
 {
     Schedule a, b;

@@ -100,6 +100,10 @@ void table_init(Table *t, Arena *a, const char *name, int n_columns,
 void table_cell(Table *t, const char *fmt, ...) PRINTF(2, 3);
 void table_print(const Table *t, Format format, Buf *out);
 
+/* ---- space.c: `dump space`: knobs, rules, counts and the default of kernels ------------ */
+Table space_table(Env *e, const Source *s, Compile *c); /* for this machine; sizes that were said are usual */
+void space_rows(Env *e, Table *t, const Compile *c, const Program *p, int kernel);
+
 /* ---- arguments.c: seeded or given tensors for a graph's inputs and weights ----------- */
 typedef struct Given { /* --input NAME=FILE.npy */
     const char *name, *path;

@@ -213,6 +213,18 @@ static void dump_c(Dump *d)
     dump_texts(d, "c", print_c);
 }
 
+static void dump_space(Dump *d)
+{
+    Table t = space_table(d->e, d->source, &d->c);
+    need_some_kernel(d);
+    for (int i = 0; i < d->p->kernel.n; i++) {
+        if (wanted(d, i)) {
+            space_rows(d->e, &t, &d->c, d->p, i);
+        }
+    }
+    table_print(&t, d->source->format, &d->out);
+}
+
 /* ---- memory and traffic ---- */
 
 static const char *const buffer_kinds[] = {[BUF_INPUT] = "input", [BUF_WEIGHT] = "weight",
@@ -353,6 +365,11 @@ static void dump_ops(Dump *d)
     ops_table(&d->out);
 }
 
+static void dump_steps(Dump *d)
+{
+    steps_table(&d->out);
+}
+
 /* ---- the command ---- */
 
 typedef enum Need { NEEDS_NOTHING, NEEDS_PATH, NEEDS_PROGRAM, NEEDS_SIZES } Need; /* and all before */
@@ -373,10 +390,12 @@ static const Row rows[] = {
     {"keys", dump_keys, NEEDS_PROGRAM, "each kernel's canonical text, which is its key"},
     {"loops", dump_loops, NEEDS_PROGRAM, "each kernel's loop nest"},
     {"c", dump_c, NEEDS_PROGRAM, "each kernel's C"},
+    {"space", dump_space, NEEDS_PROGRAM, "what can be tuned in each kernel: knobs, rules, how many schedules"},
     {"plan", dump_plan, NEEDS_SIZES, "the arena: where each temporary lives, and when"},
     {"traffic", dump_traffic, NEEDS_SIZES, "bytes moved, exactly, as polynomials and at the given sizes"},
     {"weights", dump_tensors, NEEDS_PATH, "the tensors of a folder or file: type, shape, range; do they fit?"},
     {"ops", dump_ops, NEEDS_NOTHING, "the operations and how they are written, as markdown"},
+    {"steps", dump_steps, NEEDS_NOTHING, "the schedule steps, as markdown"},
 };
 /* clang-format on */
 

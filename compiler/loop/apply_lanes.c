@@ -77,6 +77,9 @@ static bool lanes_differ(Lanes *l, const Expr *x)
     if ((a || b || c || cond) && x->dtype != DT_F32 && x->dtype != DT_BOOL) {
         refuse(l->a, "a value of %s differs between lanes: only f32 has lanes", dtype_name(x->dtype));
     }
+    if (x->kind == X_SELECT && x->dtype == DT_BOOL && (b || c || cond)) {
+        refuse(l->a, "a choice between conditions differs between lanes");
+    }
     if (x->kind == X_CAST && a && !counts) {
         refuse(l->a, "a cast differs between lanes");
     }

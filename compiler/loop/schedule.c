@@ -109,7 +109,10 @@ void schedule_add(Schedule *s, StepKind kind, const char *fmt, ...)
 
 void steps_table(Buf *out)
 {
-    buf_str(out, "| step | arguments | exact | meaning and legality |\n|---|---|---|---|\n");
+    buf_str(out, "# Schedule steps\n\n"
+                 "Made from compiler/loop/steps.h by `nanocompile dump steps`. A schedule is a list of steps separated\n"
+                 "by semicolons; exact steps never change a bit of the result.\n\n"
+                 "| step | arguments | exact | meaning and legality |\n|---|---|---|---|\n");
     for (int i = 0; i < N_STEPS; i++) {
         const StepInfo *s = &step_info[i];
         buf_printf(out, "| %s | %s | %s | %s |\n", s->name, s->args, s->exact ? "yes" : "no", s->meaning);

@@ -23,6 +23,8 @@ typedef struct Sum { /* an accumulator, in every lane */
     SumKind kind;
     Grouping how;
     Eval *init, *update; /* update: the term, where the kind has terms */
+    Eval *factor[2];     /* of a term that is not rounded before it is added; else NULL */
+    Near product;
     double *part;        /* SUM_TERMS: [n_parts][LANES] partial sums */
     int n_parts;
     int64_t n_terms;
@@ -36,6 +38,7 @@ typedef struct Sum { /* an accumulator, in every lane */
 typedef struct Code { /* a phase */
     const Phase *p;
     bool space;          /* it has space axes of its own */
+    int inner;           /* its last reduce axis, or -1 */
     Eval **let, **value, **index; /* of the body; of the finish */
     Sum *sum;
 } Code;
@@ -111,7 +114,6 @@ static void sum_add(Walk *w, Sum *s, const Near *t)
         sum_join(s, n);
     }
     double *part = part_of(s, s->joined ? 0 : group);
-    double fused = s->how.fused ? UNIT_ROUNDOFF : 0;
     s->whole = s->whole && multiples(t, n, w->q->unit);
     s->n_terms++;
     for (int l = 0; l < n && !t->sure; l++) {
@@ -119,10 +121,9 @@ static void sum_add(Walk *w, Sum *s, const Near *t)
         s->open[l] = s->open[l] || isinf(t->err[l]);
     }
     for (int l = 0; l < n; l++) {
-        double x = fabs(t->v[l]), err = s->err[l] + fused * x;
         part[l] += t->v[l];
-        s->err[l] = err + UNIT_ROUNDOFF * (fabs(part[l]) + err);
-        s->size[l] += x;
+        s->err[l] += UNIT_ROUNDOFF * (fabs(part[l]) + s->err[l]);
+        s->size[l] += fabs(t->v[l]);
     }
 }
 
@@ -160,9 +161,33 @@ static void max_add(const Walk *w, Sum *s, const Near *t)
     m->sure = m->sure && t->sure;
 }
 
+/* The exact product of two factors, as a fused operation adds it. */
+static const Near *exact_product(Walk *w, Sum *s)
+{
+    const Near *a = near_eval(&w->pts, s->factor[0], near_lanes(&w->pts));
+    const Near *b = near_eval(&w->pts, s->factor[1], near_lanes(&w->pts));
+    s->product.sure = a->sure && b->sure;
+    for (int l = 0; l < w->pts.n; l++) {
+        s->product.v[l] = a->v[l] * b->v[l];
+    }
+    for (int l = 0; l < w->pts.n && !s->product.sure; l++) {
+        double x = a->v[l], y = b->v[l], ex = near_error(a, l), ey = near_error(b, l);
+        double err = fabs(x) * ey + fabs(y) * ex + ex * ey;
+        bool nan = isnan(x) || isnan(y);
+        s->product.err[l] = nan || ex + ey == 0 ? 0 : isfinite(err) ? err : INFINITY;
+        s->product.v[l] = isinf(s->product.err[l]) ? 0 : x * y;
+    }
+    return &s->product;
+}
+
+static const Near *term_of(Walk *w, Sum *s)
+{
+    return s->factor[0] ? exact_product(w, s) : near_eval(&w->pts, s->update, near_lanes(&w->pts));
+}
+
 static void sum_step(Walk *w, Sum *s)
 {
-    const Near *t = near_eval(&w->pts, s->update, near_lanes(&w->pts));
+    const Near *t = term_of(w, s);
     if (s->kind == SUM_TERMS) {
         sum_add(w, s, t);
     } else if (s->kind == SUM_MAX) {
@@ -296,6 +321,7 @@ static void statement(Walk *w, const Stmt *s, Eval *index, Eval *value)
 
 static void point(Walk *w, Code *c)
 {
+    points_set_inner(&w->pts, c->inner);
     if (c->p->acc.n && !w->indices_only) {
         reduce(w, c);
     }
@@ -370,7 +396,19 @@ bool kernel_uses(const Kernel *k, ScalarOp op)
     return s.found;
 }
 
-static void make_sum(Walk *w, Sum *s, const Accum *acc)
+/* Where the candidate adds products by fused operations: a let in the body is the product, too. */
+static void find_factors(Walk *w, Sum *s, const Phase *p, const Expr *term)
+{
+    for (int i = 0; term->kind == X_VAR && i < p->body.n; i++) {
+        term = p->body.at[i].var == term->id ? p->body.at[i].value : term;
+    }
+    if (s->how.fused && term->kind == X_OP && term->op == S_MUL) {
+        s->factor[0] = near_node(&w->pts, term->a);
+        s->factor[1] = near_node(&w->pts, term->b);
+    }
+}
+
+static void make_sum(Walk *w, Sum *s, const Phase *p, const Accum *acc)
 {
     const Question *q = w->q;
     const Expr *term = NULL, *update = acc->update;
@@ -379,6 +417,7 @@ static void make_sum(Walk *w, Sum *s, const Accum *acc)
     if (f32 && !s->how.in_order && acc_is_sum(acc, &term) && !reads_var(term, acc->var)) {
         s->kind = SUM_TERMS;
         update = term;
+        find_factors(w, s, p, term);
     } else if (f32 && acc_is_max(acc, &term) && !reads_var(term, acc->var)) {
         s->kind = SUM_MAX;
         update = term;
@@ -399,7 +438,8 @@ static void make_code(Walk *w, Code *c, const Phase *p)
 {
     Arena *m = &w->pts.e->kernel;
     c->p = p;
-    w->pts.inner = last_reduce_axis(&w->pts.k->nest, p);
+    c->inner = last_reduce_axis(&w->pts.k->nest, p);
+    points_set_inner(&w->pts, c->inner);
     c->space = phase_has(&w->pts.k->nest, p, AXIS_SPACE);
     c->let = arena_array(m, Eval *, p->body.n);
     c->value = arena_array(m, Eval *, p->finish.n);
@@ -409,7 +449,7 @@ static void make_code(Walk *w, Code *c, const Phase *p)
         c->let[i] = near_node(&w->pts, p->body.at[i].value);
     }
     for (int i = 0; i < p->acc.n; i++) {
-        make_sum(w, &c->sum[i], &p->acc.at[i]);
+        make_sum(w, &c->sum[i], p, &p->acc.at[i]);
     }
     for (int i = 0; i < p->finish.n; i++) {
         c->value[i] = near_node(&w->pts, p->finish.at[i].value);

@@ -291,7 +291,7 @@ static void prepare(Contraction *c, uint64_t seed)
     double terms = (double)c->sum.total, groups = how.n_groups ? how.n_groups : 1;
     double tail = how.tail_of < 0 ? 0 : (double)how.nest->axis.at[how.tail_of].factor;
     c->depth = ceil(terms / groups) + log2(groups) + tail + 1;
-    c->pts.inner = c->sum.n ? c->sum.at[c->sum.n - 1] : -1;
+    points_set_inner(&c->pts, c->sum.n ? c->sum.at[c->sum.n - 1] : -1);
     c->nf = near_node(&c->pts, c->f);
     c->ng = near_node(&c->pts, c->g);
     c->index = near_node(&c->pts, c->p->finish.at[0].index);

@@ -429,9 +429,10 @@ static void fill_constant(Near *out, Dtype t, Value v)
     }
 }
 
+/* Its value may change although no axis does, or not be known. */
 static void see_variable(const Expr *x, void *ctx)
 {
-    *(bool *)ctx = *(bool *)ctx || x->kind == X_VAR || x->kind == X_LOAD;
+    *(bool *)ctx = *(bool *)ctx || x->kind == X_VAR || x->dtype == DT_F32;
 }
 
 /* How a load's index moves with the inner axis; NULL: not evenly, or not with axes alone. */
@@ -477,6 +478,13 @@ void points_set_axis(Points *p, int axis, int64_t value)
     for (int l = 0; l < p->n; l++) {
         p->axis[axis].i[l] = value;
     }
+}
+
+void points_set_inner(Points *p, int axis)
+{
+    p->inner = axis;
+    p->inner_value = 0;
+    p->epoch++;
 }
 
 void points_set_lane(Points *p, int axis, int lane, int64_t value)

@@ -11,6 +11,8 @@
 
 #define MAX_POINTS (1 << 20) /* of all phases together: they are kept in memory */
 
+#define FULL 4 /* where a sample would be a quarter of the nest, it is evaluated in full */
+
 typedef struct Cost {
     double rows;        /* points of the outer axes */
     double row;         /* expression nodes of the phases that have no space axes, for each */
@@ -245,7 +247,7 @@ Sample sample_of(Env *e, const Kernel *naive, void *const *params, const int64_t
         s.params[i] = params[i];
         s.n_elems[i] = n_elems[i];
     }
-    if (c.rows * (c.row + c.all) <= work && c.stores <= MAX_POINTS) {
+    if (c.rows * (c.row + c.all) <= FULL * work && c.stores <= MAX_POINTS) {
         return s;
     }
     Err why;

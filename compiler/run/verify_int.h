@@ -47,7 +47,7 @@ typedef struct Points { /* where expressions are evaluated */
     Near *axis;             /* by axis */
     const Near **var;       /* by variable */
     Rounding how[N_HOWS];
-    int inner;              /* the axis that changes from one evaluation to the next; -1: none. Of nodes made now */
+    int inner; /* the axis that changes from one evaluation to the next; -1: none */
     int64_t inner_value;
     uint64_t epoch;         /* counts changes of the other axes */
 } Points;
@@ -58,6 +58,7 @@ typedef struct Points { /* where expressions are evaluated */
 void points_init(Points *p, Env *e, const Kernel *k, void *const *params, const int64_t *n_elems,
                  const int64_t *syms, bool approximate);
 void points_set_axis(Points *p, int axis, int64_t value); /* the same in all lanes */
+void points_set_inner(Points *p, int axis); /* for the nodes that are made now, and when they are evaluated */
 void points_set_lane(Points *p, int axis, int lane, int64_t value); /* never the inner axis */
 Eval *near_node(Points *p, const Expr *x);
 uint64_t near_lanes(const Points *p); /* a bit for each lane in use */
@@ -122,8 +123,8 @@ typedef struct Sample {
     int64_t n_points; /* 0: all */
 } Sample;
 
-/* A nest that evaluates at most about `work` expression nodes. Each index of each axis occurs in some point,
- * where there are enough points. */
+/* A nest that evaluates about `work` expression nodes; the kernel itself, where that is no more than 4 times as
+ * much. Each index of each axis occurs in some point, where there are enough points. */
 Sample sample_of(Env *e, const Kernel *naive, void *const *params, const int64_t *n_elems, const int64_t *syms,
                  double work, uint64_t seed);
 int64_t nest_stores(const Kernel *k, const int64_t *syms); /* how often it stores an element */
