@@ -86,7 +86,7 @@ static bool look_rows(Env *e, const Kernel *k, Rows *r)
 {
     const Nest *n = &k->nest;
     *r = (Rows){.single = n->outer.n == 0 && n->phase.n == 1, .exp = kernel_has_op(k, S_EXP)};
-    if (!names_fit(k) || (n->outer.n == 0 && !r->single)) {
+    if (!names_fit(k)) {
         return false;
     }
     for (int i = 0; i < n->outer.n; i++) {

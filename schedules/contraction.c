@@ -1,6 +1,7 @@
 /* contraction.c - the tile of a contraction as steps. Two shapes of inner loop:
  *
  *     lanes along n    n.o m.o k.. [m.i n.i]     a register tile of mr x nr; constant operands in panels
+ *                                                (without lanes the same, of scalars)
  *     lanes along k    n.o m.o k.o [m.i n.i k.i] mr x nr dot products with private sums
  *
  * A cut makes two of n's loops, n.0 and n.1, each with the same steps. The loop that threads share stands
@@ -24,7 +25,7 @@ typedef struct Builder {
 
 static bool lanes_k(const Tile *t)
 {
-    return t->lanes > LANES_N;
+    return t->lanes > LANES_STAGED;
 }
 
 int tile_registers(const Look *l, const Target *t, const Tile *tile)
@@ -33,22 +34,17 @@ int tile_registers(const Look *l, const Target *t, const Tile *tile)
     if (lanes_k(tile)) {
         return sums * tile->mr * tile->nr * (int)blocks(tile->lanes, t->lanes) + tile->mr + 1;
     }
-    int vectors = (int)blocks(tile->nr, t->lanes);
-    return sums * (tile->mr + 1) * vectors + 1;
+    int vectors = tile->lanes == LANES_NONE ? tile->nr : (int)blocks(tile->nr, t->lanes);
+    bool from_memory = t->feature == FEAT_AVX512F; /* its multiply-add spreads one element as it reads it */
+    return sums * (tile->mr + 1) * vectors + (tile->lanes == LANES_NONE || !from_memory);
 }
 
 /* Tiles of rows read one panel again and again: L2 or this thread's share of L3 should hold it. */
-static bool panel_fits(const Look *l, const PickHint *hint, const Tile *tile)
+bool panel_fits(const Look *l, const PickHint *hint, const Tile *tile)
 {
     int64_t k = axis_extent(l->k, hint, l->c.red), cache = hint->l2_bytes + hint->l3_bytes / hint_threads(hint);
     return k < 0 || hint->l2_bytes == 0 || tile->nr <= hint_target(hint)->lanes ||
            k * tile->nr * l->c.n_sums * (int64_t)sizeof(float) <= cache;
-}
-
-bool tile_fits(const Look *l, const PickHint *hint, const Tile *tile)
-{
-    const Target *t = hint_target(hint);
-    return tile_registers(l, t, tile) <= t->n_registers && panel_fits(l, hint, tile);
 }
 
 static void split_names(Builder *b)
@@ -86,7 +82,7 @@ static bool packs(const Builder *b)
 /* Only where all that n reads is padded too may a tile be computed beyond its end. */
 static const char *tail_of_n(const Builder *b)
 {
-    return lanes_k(b->t) ? "switch" : packs(b) && b->c->n_loose == 0 ? "pad" : "peel";
+    return lanes_k(b->t) || !b->t->lanes ? "switch" : packs(b) && b->c->n_loose == 0 ? "pad" : "peel";
 }
 
 static void split_all(Builder *b)
@@ -192,7 +188,8 @@ static void annotate(const Builder *b)
         schedule_add(b->s, STEP_VEC, "%s.i", b->red);
     }
     for (int i = 0; tiles_n(b) && i < b->n_pieces; i++) {
-        schedule_add(b->s, along_k ? STEP_UNROLL : STEP_VEC, "%s.i", b->piece[i]);
+        bool lanes = b->t->lanes == LANES_N || b->t->lanes == LANES_STAGED;
+        schedule_add(b->s, lanes ? STEP_VEC : STEP_UNROLL, "%s.i", b->piece[i]);
     }
     if (tiles_m(b)) {
         schedule_add(b->s, STEP_UNROLL, "%s.i", b->m);
@@ -291,7 +288,7 @@ void contraction_schedule(const Look *l, const Recipe *p, Schedule *out)
     for (int i = 0; packs(&b) && p->tile.prefetch && i < l->c.n_panels; i++) {
         prefetch_one(&b, i);
     }
-    if (p->tile.stage) {
+    if (p->tile.lanes == LANES_STAGED) {
         stage_all(&b);
     }
     share(&b);

@@ -37,6 +37,12 @@ static int rows_for(int64_t m, int most)
     return m < 1 ? 1 : (int)blocks(m, blocks(m, most));
 }
 
+static bool fits(const Look *l, const PickHint *hint, const Tile *tile)
+{
+    const Target *t = hint_target(hint);
+    return tile_registers(l, t, tile) <= t->n_registers && panel_fits(l, hint, tile);
+}
+
 static int columns_at_most(const Look *l, int64_t most, bool panels)
 {
     int64_t n = axis_constant(l->k, l->c.n), below = power_below(n < 1 ? most : n, most);
@@ -73,25 +79,24 @@ static void share(const Look *l, const PickHint *hint, Tile *t)
     }
 }
 
-static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, bool stage)
+static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int lanes)
 {
     const Target *t = hint_target(hint);
     int64_t m = rows_of(l, hint);
     int nr = m == 1 ? wide_columns(l, hint, panels) : columns_at_most(l, 2 * t->lanes, panels);
     bool few = panels && m >= 0 && m <= MAX_ROWS;
-    Tile tile = {.lanes = LANES_N,
+    Tile tile = {.lanes = lanes,
                  .mr = m == 1 ? 1 : rows_for(m, rows_that_fit(&l->c, t, nr)),
                  .nr = nr,
                  .ku = 1,
                  .kc = (int)l->c.chunk,
                  .cut = l->c.cut != NULL,
                  .panels = panels,
-                 .stage = stage,
                  .prefetch = few ? PREFETCH_BYTES : 0,
                  .bf16 = few,
                  .fma = 1,
                  .approx = l->c.exp};
-    while (tile.nr > 1 && !tile_fits(l, hint, &tile)) {
+    while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
     }
     share(l, hint, &tile);
@@ -112,7 +117,7 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
                  .cut = l->c.cut != NULL,
                  .fma = 1,
                  .approx = l->c.exp};
-    while (tile.nr > 1 && !tile_fits(l, hint, &tile)) {
+    while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
     }
     share(l, hint, &tile);
@@ -138,22 +143,22 @@ static bool propose(Env *e, const Look *l, const PickHint *hint, Tile t, Recipe 
 static bool along_n(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     int64_t m = rows_of(l, hint);
-    Tile panels = lanes_along_n(l, hint, true, false), loose = lanes_along_n(l, hint, false, false);
-    Tile staged = lanes_along_n(l, hint, false, true);
+    Tile panels = lanes_along_n(l, hint, true, LANES_N), loose = lanes_along_n(l, hint, false, LANES_N);
+    Tile staged = lanes_along_n(l, hint, false, LANES_STAGED);
     if (l->c.n_panels > 0 && panels.nr > 1 && propose(e, l, hint, panels, out)) {
         return true;
     }
     if (loose.nr > 1 && propose(e, l, hint, loose, out)) {
         return true;
     }
-    bool worth = m >= STAGED_ROWS;
-    return worth && staged.nr > 1 && !l->c.loose_all && propose(e, l, hint, staged, out);
+    staged.kc = 0;
+    return m >= STAGED_ROWS && staged.nr > 1 && !l->c.loose_all && propose(e, l, hint, staged, out);
 }
 
 static bool along_k(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     Tile t = lanes_along_k(l, hint);
-    return t.lanes > LANES_N && propose(e, l, hint, t, out);
+    return t.lanes > LANES_STAGED && propose(e, l, hint, t, out);
 }
 
 bool default_contraction(Env *e, const Look *l, const PickHint *hint, Recipe *out)

@@ -5,8 +5,8 @@
 
 #define SMALL_WORK 16000 /* elements that take less than waking another thread */
 
-/* 1 + place of the axis; 0: none is worth it. Outside several phases only the outer axes can be shared. */
-static int axis_to_share(const Look *l, const PickHint *hint)
+/* 1 + place of the axis; 0: none is worth it. */
+static int axis_to_share(const Look *l, const PickHint *hint, PointRecipe p)
 {
     const AxisList *axes = l->p.outer.n ? &l->p.outer : &l->p.inner;
     int64_t most = 1;
@@ -14,9 +14,9 @@ static int axis_to_share(const Look *l, const PickHint *hint)
     if (hint_threads(hint) == 1 || kernel_work(l->k, hint, SMALL_WORK) < SMALL_WORK) {
         return 0;
     }
-    for (int i = 0; i < axes->n && most < hint_threads(hint); i++) {
-        int64_t n = blocks(axis_extent(l->k, hint, axes->at[i]), 1);
-        best = n > most ? i + 1 : best;
+    for (p.par = 1; p.par <= axes->n && most < hint_threads(hint); p.par++) {
+        int64_t n = point_turns(l, hint, &p);
+        best = n > most ? p.par : best;
         most = n > most ? n : most;
     }
     return best;
@@ -30,27 +30,31 @@ static bool try(Env *e, const Look *l, Recipe *now, PointRecipe wish)
     return legal;
 }
 
-static void choose_lanes(Env *e, const Look *l, int lanes, Recipe *out)
+/* The widest lanes that are legal, no wider than what they lie along; with the cut where there is one. */
+static bool choose_lanes(Env *e, const Look *l, bool cut, int64_t widest, Recipe *out)
 {
-    bool found = false;
-    for (; lanes > 1 && !found; lanes /= 2) {
-        found = (l->p.n_cuts && try(e, l, out, (PointRecipe){.lanes = lanes, .cut = 1})) ||
-                try(e, l, out, (PointRecipe){.lanes = lanes});
+    int64_t n = point_longest(l, cut);
+    for (int lanes = (int)power_below(n < 0 ? widest : n < 1 ? 1 : n, widest); lanes > 1; lanes /= 2) {
+        if (try(e, l, out, (PointRecipe){.lanes = lanes, .cut = cut})) {
+            return true;
+        }
     }
+    return false;
 }
 
 bool default_elementwise(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     PointRecipe p;
     int64_t widest = 2 * hint_target(hint)->lanes;
-    int64_t n = l->p.inner.n ? axis_constant(l->k, l->p.inner.at[l->p.inner.n - 1]) : 1;
     *out = (Recipe){0};
-    choose_lanes(e, l, (int)power_below(n < 0 ? widest : n < 1 ? 1 : n, widest), out);
+    if (l->p.n_cuts == 0 || !choose_lanes(e, l, true, widest, out)) {
+        choose_lanes(e, l, false, widest, out);
+    }
     p = out->point;
     p.approx = l->p.exp;
     try(e, l, out, p);
     p = out->point;
-    p.par = axis_to_share(l, hint);
+    p.par = axis_to_share(l, hint, p);
     try(e, l, out, p);
     return true;
 }
@@ -58,5 +62,6 @@ bool default_elementwise(Env *e, const Look *l, const PickHint *hint, Recipe *ou
 bool default_other(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     out->point = (PointRecipe){.par = hint_threads(hint) > 1};
-    return recipe_legal(e, l, out);
+    out->point.par = out->point.par && recipe_legal(e, l, out);
+    return true;
 }

@@ -15,16 +15,16 @@ int row_lanes_for(const Look *l, const AxisList *axes, int64_t widest)
 }
 
 /* 1 + place of the outer axis with rows for every thread; 0: none is worth it. */
-static int axis_to_share(const Look *l, const PickHint *hint)
+static int axis_to_share(const Look *l, const PickHint *hint, RowRecipe p)
 {
     int64_t most = 1;
     int best = 0;
     if (hint_threads(hint) == 1 || kernel_work(l->k, hint, SMALL_WORK) < SMALL_WORK) {
         return 0;
     }
-    for (int i = 0; i < l->r.outer.n && most < hint_threads(hint); i++) {
-        int64_t n = blocks(axis_extent(l->k, hint, l->r.outer.at[i]), 1);
-        best = n > most ? i + 1 : best;
+    for (p.par = 1; p.par <= l->r.outer.n && most < hint_threads(hint); p.par++) {
+        int64_t n = row_turns(l, hint, &p);
+        best = n > most ? p.par : best;
         most = n > most ? n : most;
     }
     return best;
@@ -68,7 +68,7 @@ bool default_row(Env *e, const Look *l, const PickHint *hint, Recipe *out)
     p.approx = l->r.exp;
     try(e, l, out, p);
     p = out->row;
-    p.par = axis_to_share(l, hint);
+    p.par = axis_to_share(l, hint, p);
     try(e, l, out, p);
     return true;
 }

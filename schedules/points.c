@@ -28,6 +28,14 @@ int64_t point_longest(const Look *l, bool cut)
     return most;
 }
 
+int64_t point_turns(const Look *l, const PickHint *hint, const PointRecipe *p)
+{
+    const AxisList *axes = l->p.outer.n ? &l->p.outer : &l->p.inner;
+    bool last = l->p.outer.n == 0 && p->par == axes->n;
+    int64_t n = axis_extent(l->k, hint, axes->at[p->par - 1]);
+    return last && p->cut ? 1 : blocks(n, last && p->lanes ? p->lanes : 1);
+}
+
 /* j; cut once j.0 j.1; cut again j.0 j.1.0 j.1.1 */
 static void name_pieces(Builder *b)
 {

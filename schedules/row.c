@@ -34,6 +34,13 @@ static bool lanes_inside(const Rows *r, const RowRecipe *p)
     return r->single && p->lanes_j && r->outer.n > 0;
 }
 
+int64_t row_turns(const Look *l, const PickHint *hint, const RowRecipe *p)
+{
+    int axis = shared_axis(&l->r, p);
+    bool lanes = lanes_inside(&l->r, p) && axis == last_outer(&l->r);
+    return blocks(axis_extent(l->k, hint, axis), lanes ? p->lanes_j : 1);
+}
+
 /* The outer axes, the shared one first; in a single phase also the reduction and what is inside it. */
 static void order_axes(const Look *l, const RowRecipe *p, Schedule *out)
 {

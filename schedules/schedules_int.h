@@ -105,19 +105,19 @@ bool look_contraction(Env *e, const Kernel *k, Contraction *c); /* false: it is 
 
 /* ---- contraction.c, row.c, points.c: recipes as steps ---------------------------------------------------- */
 
-enum { LANES_NONE = 0, LANES_N = 1 };                    /* Tile.lanes; else lanes along the reduction */
+enum { LANES_NONE = 0, LANES_N = 1, LANES_STAGED = 2 };  /* Tile.lanes; else so many along the reduction */
 enum { PAR_NONE = 0, PAR_BATCH = 1, PAR_OUTER = 2 };     /* Tile.par */
 enum { TAIL_BY_PEEL = 0, TAIL_BY_MASK = 1 };             /* RowRecipe.tail, PointRecipe.tail */
 
 typedef struct Tile {
-    int lanes;         /* LANES_NONE, LANES_N, or how many along the reduction */
+    int lanes;         /* LANES_NONE; along n; along n, of local copies of what cannot be packed; or how many
+                          along the reduction, 4 and more */
     int mr;            /* rows of the register tile; 1: m stays a loop */
     int nr;            /* columns; 1: n stays a loop */
     int ku;            /* unroll of the reduction; 1: none */
     int kc;            /* the reduction in blocks of this many; 0: none */
     int cut;           /* n is cut where what is read changes */
     int panels;        /* pack what can be packed */
-    int stage;         /* copy what cannot into a local buffer for each block of n */
     int m_outer;       /* the loop over tiles of m stands outside that of n */
     int par;           /* which loop threads share: PAR_NONE, _BATCH, _OUTER: of m and n the outer one */
     int prefetch;      /* bytes ahead in the panels; 0: none */
@@ -154,8 +154,10 @@ bool recipe_legal(Env *e, const Look *l, const Recipe *p);
 
 /* Vector registers that a tile keeps: accumulators, the vectors of one factor, and one of the other's. */
 int tile_registers(const Look *l, const Target *t, const Tile *tile);
-bool tile_fits(const Look *l, const PickHint *hint, const Tile *tile); /* registers, and its panel the caches */
+bool panel_fits(const Look *l, const PickHint *hint, const Tile *tile); /* the caches, for tiles of rows to read again */
 int row_lanes_for(const Look *l, const AxisList *axes, int64_t widest); /* 0: an axis is too short for any */
+int64_t row_turns(const Look *l, const PickHint *hint, const RowRecipe *p);     /* of the shared loop */
+int64_t point_turns(const Look *l, const PickHint *hint, const PointRecipe *p); /* the same; p->par > 0 */
 int64_t point_longest(const Look *l, bool cut); /* piece of the last axis; -1: not constant */
 
 /* ---- default_*.c: the recipe without tuning. False: none but the empty one is legal ---------------------- */

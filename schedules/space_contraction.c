@@ -6,21 +6,20 @@
 #include "schedules/schedules_int.h"
 
 #define MAX_ROWS 14
-#define MAX_COLUMNS_K 16
+#define MAX_COLUMNS 16
 #define MAX_LOG 9 /* lanes and columns up to 256 */
 
-enum { LANES, MR, NR, KU, KC, CUT, PANELS, STAGE, M_OUTER, PAR, PREFETCH, BF16, FMA, APPROX, N_KNOBS };
+enum { LANES, MR, NR, KU, KC, CUT, PANELS, M_OUTER, PAR, PREFETCH, BF16, FMA, APPROX, N_KNOBS };
 #define BIT(knob) (1u << (knob))
 
 static const KnobRow knobs[N_KNOBS] = {
-    [LANES] = {"lanes", offsetof(Tile, lanes), "where vectors lie: along n, or so many along the reduction", {"none", "n"}, "k"},
+    [LANES] = {"lanes", offsetof(Tile, lanes), "where vectors lie: along n, of operands as they are or of staged tiles, or so many along the reduction", {"none", "n", "staged"}, "k"},
     [MR] = {"mr", offsetof(Tile, mr), "rows of the register tile", {NULL}, NULL},
     [NR] = {"nr", offsetof(Tile, nr), "columns of the register tile, or dot products side by side", {NULL}, NULL},
     [KU] = {"ku", offsetof(Tile, ku), "turns of the reduction written out", {NULL}, NULL},
     [KC] = {"kc", offsetof(Tile, kc), "the reduction in blocks", {"whole"}, NULL},
     [CUT] = {"cut", offsetof(Tile, cut), "loops of their own on both sides of the index where another operand is read", {"no", "yes"}, NULL},
     [PANELS] = {"layout", offsetof(Tile, panels), "constant operands as they are, or in panels", {"rows", "panels"}, NULL},
-    [STAGE] = {"stage", offsetof(Tile, stage), "what cannot be packed is copied for each block of n", {"no", "yes"}, NULL},
     [M_OUTER] = {"outer", offsetof(Tile, m_outer), "which of the two loops over tiles is outside", {"n", "m"}, NULL},
     [PAR] = {"threads", offsetof(Tile, par), "which loop threads share", {"none", "batch", "outer"}, NULL},
     [PREFETCH] = {"prefetch", offsetof(Tile, prefetch), "bytes ahead in the panels", {"none"}, NULL},
@@ -32,7 +31,7 @@ static const KnobRow knobs[N_KNOBS] = {
 /* ---- what the mechanism accepts ---- */
 
 typedef struct Facts {
-    bool along_n[2][2][2][MAX_LOG]; /* by panels, cut, stage, log2 nr */
+    bool along_n[2][2][2][MAX_LOG]; /* by staged, panels, cut, log2 nr */
     bool along_k[2][2][MAX_LOG];    /* by panels, cut, log2 lanes */
 } Facts;
 
@@ -41,26 +40,27 @@ static int log_of(int n)
     return 31 - __builtin_clz((unsigned)n);
 }
 
-static bool accepted(Env *e, const Look *l, int lanes, int nr, int panels, int cut, int stage)
+static bool accepted(Env *e, const Look *l, int lanes, int nr, int panels, int cut)
 {
-    Recipe p = {.tile = {.lanes = lanes, .mr = 1, .nr = nr, .ku = 1, .panels = panels, .cut = cut, .stage = stage}};
+    Recipe p = {.tile = {.lanes = lanes, .mr = 1, .nr = nr, .ku = 1, .panels = panels, .cut = cut}};
     return recipe_legal(e, l, &p);
 }
 
-/* Every way in which the lanes of an access can depend on the recipe. Rows, order and threads cannot matter. */
+/* Every way in which the lanes of an access can depend on the tile. Rows, order and threads cannot matter. */
 static const Facts *ask(Env *e, Arena *m, const Look *l, int widest)
 {
     Facts *f = arena_new(m, Facts);
-    for (int way = 0; way < 8; way++) {
-        int panels = way & 1, cut = way >> 1 & 1, stage = way >> 2;
-        if ((panels && !l->c.n_panels) || (cut && !l->c.cut) || (stage && (!l->c.n_loose || l->c.loose_all))) {
+    bool stages = l->c.n_loose > 0 && !l->c.loose_all;
+    for (int way = 0; way < 4; way++) {
+        int panels = way & 1, cut = way >> 1;
+        if ((panels && !l->c.n_panels) || (cut && !l->c.cut)) {
             continue;
         }
         for (int w = 2; w <= widest; w *= 2) {
-            f->along_n[panels][cut][stage][log_of(w)] = accepted(e, l, LANES_N, w, panels, cut, stage);
-            if (!stage) {
-                f->along_k[panels][cut][log_of(w)] = accepted(e, l, w, 1, panels, cut, 0);
-            }
+            int log = log_of(w);
+            f->along_n[0][panels][cut][log] = accepted(e, l, LANES_N, w, panels, cut);
+            f->along_n[1][panels][cut][log] = stages && accepted(e, l, LANES_STAGED, w, panels, cut);
+            f->along_k[panels][cut][log] = w > LANES_STAGED && accepted(e, l, w, 1, panels, cut);
         }
     }
     return f;
@@ -84,8 +84,10 @@ static void tile_choices(Space *s, const Look *l, const Facts *f, int vector)
     int64_t least = k < 0 || k > vector / 2 ? vector / 2 : power_below(k < 1 ? 1 : k, vector / 2);
     bool rows = l->c.m >= 0 && !axis_is_unit(&l->k->nest, l->c.m);
     choice_add(&s->knob[LANES], LANES_NONE);
-    if (any(&f->along_n[0][0][0][0], sizeof f->along_n / sizeof(bool))) {
-        choice_add(&s->knob[LANES], LANES_N);
+    for (int staged = 0; staged < 2; staged++) {
+        if (any(&f->along_n[staged][0][0][0], sizeof f->along_n[0])) {
+            choice_add(&s->knob[LANES], staged ? LANES_STAGED : LANES_N);
+        }
     }
     for (int w = 2; w <= widest; w *= 2) {
         bool ok = f->along_k[0][0][log_of(w)] || f->along_k[0][1][log_of(w)] || f->along_k[1][0][log_of(w)];
@@ -117,7 +119,7 @@ static void reduction_choices(Space *s, const Look *l)
 static bool can_store_bf16(Env *e, const Look *l, const Facts *f)
 {
     Recipe p = {.tile = {.lanes = LANES_N, .mr = 1, .nr = 2, .ku = 1, .panels = 1, .bf16 = 1}};
-    while (p.tile.nr < 1 << (MAX_LOG - 1) && !f->along_n[1][0][0][log_of(p.tile.nr)]) {
+    while (p.tile.nr < 1 << (MAX_LOG - 1) && !f->along_n[0][1][0][log_of(p.tile.nr)]) {
         p.tile.nr *= 2;
     }
     return l->c.n_panels > 0 && recipe_legal(e, l, &p);
@@ -142,7 +144,6 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     reduction_choices(s, l);
     flag(&s->knob[CUT], l->c.cut != NULL);
     flag(&s->knob[PANELS], l->c.n_panels > 0);
-    flag(&s->knob[STAGE], l->c.n_loose > 0 && !l->c.loose_all);
     flag(&s->knob[M_OUTER], l->c.m >= 0 && !axis_is_unit(&l->k->nest, l->c.m));
     choice_add(&s->knob[PAR], PAR_NONE);
     if (threads && l->c.shared >= 0) {
@@ -171,9 +172,10 @@ static bool strides(const SpaceInside *in, const Recipe *p)
 {
     const Tile *t = &p->tile;
     const Facts *f = in->facts;
-    return t->lanes == LANES_NONE ||
-           (t->lanes == LANES_N ? t->nr == 1 || f->along_n[t->panels][t->cut][t->stage][log_of(t->nr)]
-                                : f->along_k[t->panels][t->cut][log_of(t->lanes)]);
+    if (t->lanes > LANES_STAGED) {
+        return f->along_k[t->panels][t->cut][log_of(t->lanes)];
+    }
+    return t->lanes == LANES_NONE || f->along_n[t->lanes == LANES_STAGED][t->panels][t->cut][log_of(t->nr)];
 }
 
 static bool fits_lanes(const SpaceInside *in, const Recipe *p)
@@ -182,10 +184,8 @@ static bool fits_lanes(const SpaceInside *in, const Recipe *p)
     int vector = hint_target(&in->hint)->lanes;
     int64_t n = axis_constant(in->look.k, in->look.c.n);
     int64_t least = n < 0 || n > vector / 2 ? vector / 2 : n;
-    if (t->lanes == LANES_NONE) {
-        return t->nr == 1 && t->mr == 1;
-    }
-    return t->lanes == LANES_N ? t->nr >= 2 && t->nr >= least : t->nr <= MAX_COLUMNS_K;
+    bool written_out = t->lanes == LANES_NONE || t->lanes > LANES_STAGED;
+    return written_out ? t->nr <= MAX_COLUMNS : t->nr >= 2 && t->nr >= least;
 }
 
 static bool fits_m(const SpaceInside *in, const Recipe *p)
@@ -198,19 +198,19 @@ static bool fits_m(const SpaceInside *in, const Recipe *p)
 static bool fits_n(const SpaceInside *in, const Recipe *p)
 {
     int64_t n = axis_constant(in->look.k, in->look.c.n);
-    bool pads = p->tile.panels && p->tile.lanes == LANES_N;
+    bool pads = p->tile.panels && p->tile.lanes && p->tile.lanes <= LANES_STAGED && in->look.c.n_loose == 0;
     return n < 0 || p->tile.nr == 1 || (pads ? p->tile.nr < 2 * n : p->tile.nr <= n);
 }
 
 static bool fits_registers(const SpaceInside *in, const Recipe *p)
 {
     const Target *t = hint_target(&in->hint);
-    return p->tile.lanes == LANES_NONE || tile_registers(&in->look, t, &p->tile) <= t->n_registers;
+    return tile_registers(&in->look, t, &p->tile) <= t->n_registers;
 }
 
 static bool fits_cache(const SpaceInside *in, const Recipe *p)
 {
-    return p->tile.lanes != LANES_N || fits_registers(in, p) == false || tile_fits(&in->look, &in->hint, &p->tile);
+    return p->tile.lanes == LANES_NONE || p->tile.lanes > LANES_STAGED || panel_fits(&in->look, &in->hint, &p->tile);
 }
 
 static bool walks_k(const SpaceInside *in, const Recipe *p)
@@ -224,14 +224,13 @@ static bool walks_k(const SpaceInside *in, const Recipe *p)
 static bool packs(const SpaceInside *in, const Recipe *p)
 {
     (void)in;
-    return !p->tile.panels || (p->tile.lanes != LANES_NONE && !p->tile.cut);
+    return !p->tile.panels || !p->tile.cut;
 }
 
 static bool stages(const SpaceInside *in, const Recipe *p)
 {
-    const Tile *t = &p->tile;
     (void)in;
-    return !t->stage || (t->lanes == LANES_N && t->ku == 1 && t->kc == 0 && !t->m_outer);
+    return p->tile.lanes != LANES_STAGED || !p->tile.m_outer;
 }
 
 static bool fetches(const SpaceInside *in, const Recipe *p)
@@ -258,7 +257,7 @@ static bool shares(const SpaceInside *in, const Recipe *p)
 }
 
 static const Rule rules[] = {
-    {{"lanes", "vectors are at least half full, dot products side by side at most 16; without lanes there is no tile"},
+    {{"lanes", "vectors along n are at least half full; columns that are written out are at most 16"},
      BIT(LANES) | BIT(MR) | BIT(NR), fits_lanes},
     {{"registers", "accumulators, the vectors of one factor and one of the other fit the vector registers"},
      BIT(LANES) | BIT(MR) | BIT(NR), fits_registers},
@@ -267,14 +266,12 @@ static const Rule rules[] = {
     {{"rows", "a tile has no more rows than m, where m is known"}, BIT(MR), fits_m},
     {{"columns", "a tile is no wider than n; a padded panel less than twice as wide"},
      BIT(LANES) | BIT(NR) | BIT(PANELS), fits_n},
-    {{"reduction", "ku divides kc, neither exceeds k; lanes along k take the reduction whole"},
+    {{"reduction", "ku divides kc, neither exceeds k; lanes along k and staged tiles take the reduction whole"},
      BIT(LANES) | BIT(KU) | BIT(KC), walks_k},
     {{"strides", "every access has unit stride along the lanes or none"},
-     BIT(LANES) | BIT(NR) | BIT(CUT) | BIT(PANELS) | BIT(STAGE), strides},
-    {{"panels", "panels are for lanes, and a cut leaves no one axis to lay them out by"},
-     BIT(LANES) | BIT(CUT) | BIT(PANELS), packs},
-    {{"stage", "a staged tile serves lanes along n, n outside m, and is walked as it was copied"},
-     BIT(LANES) | BIT(KU) | BIT(KC) | BIT(STAGE) | BIT(M_OUTER), stages},
+     BIT(LANES) | BIT(NR) | BIT(CUT) | BIT(PANELS), strides},
+    {{"panels", "a cut leaves no one axis to lay panels out by"}, BIT(CUT) | BIT(PANELS), packs},
+    {{"stage", "a staged tile serves all tiles of rows: n is outside m"}, BIT(LANES) | BIT(M_OUTER), stages},
     {{"threads", "the shared loop turns more than once, and is one loop"},
      BIT(MR) | BIT(NR) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
     {{"prefetch", "only panels are read in a line that can be foreseen"}, BIT(PANELS) | BIT(PREFETCH), fetches},
@@ -297,7 +294,7 @@ static void features(const SpaceInside *in, const Recipe *p, double *out)
     const Contraction *c = &in->look.c;
     const Target *target = hint_target(&in->hint);
     int64_t m = extent(in, c->m), n = extent(in, c->n), k = extent(in, c->red);
-    double columns = t->lanes == LANES_N ? (double)c->n_sums * (double)blocks(t->nr, target->lanes) : t->nr;
+    double columns = t->lanes <= LANES_STAGED ? (double)c->n_sums * (double)blocks(t->nr, target->lanes) : t->nr;
     int64_t outer = t->m_outer ? blocks(m, t->mr) : blocks(n, t->nr);
     int64_t turns = t->par == PAR_BATCH ? extent(in, c->shared) : t->par == PAR_OUTER ? outer : 1;
     out[0] = tile_registers(&in->look, target, t);

@@ -61,15 +61,19 @@ static void flag(Knob *k, bool both)
     }
 }
 
+static int64_t lanes_that_fit(const Look *l, bool cut, int64_t widest)
+{
+    int64_t n = point_longest(l, cut);
+    return power_below(n < 0 ? widest : n < 1 ? 1 : n, widest);
+}
+
 void point_choices(Env *e, Arena *m, Space *s, SpaceInside *in)
 {
     const Look *l = &in->look;
     int vector = hint_target(&in->hint)->lanes, half = vector / 2 < 2 ? 2 : vector / 2;
-    int64_t n = point_longest(l, false), widest = power_below(n < 0 ? 4 * vector : n < 1 ? 1 : n, 4 * vector);
+    int64_t whole = lanes_that_fit(l, false, 4 * vector), pieces = lanes_that_fit(l, true, half);
     choice_add(&s->knob[LANES], 0);
-    if (widest > 1) {
-        choice_powers(&s->knob[LANES], widest < half ? widest : half, widest);
-    }
+    choice_powers(&s->knob[LANES], pieces < 2 ? 2 : pieces < whole ? pieces : whole, whole);
     flag(&s->knob[TAIL], true);
     flag(&s->knob[CUT], l->p.n_cuts > 0);
     for (int i = 0; i <= (hint_threads(&in->hint) > 1 ? shared_axes(l)->n : 0); i++) {
@@ -107,15 +111,9 @@ static bool needs_tail(const SpaceInside *in, const Recipe *p)
 
 static bool shares(const SpaceInside *in, const Recipe *p)
 {
-    const AxisList *axes = shared_axes(&in->look);
     const Facts *f = in->facts;
-    if (p->point.par == 0) {
-        return true;
-    }
-    int axis = axes->at[p->point.par - 1];
-    bool last = in->look.p.outer.n == 0 && p->point.par == axes->n;
-    int64_t turns = blocks(axis_extent(in->look.k, &in->hint, axis), last && p->point.lanes ? p->point.lanes : 1);
-    return turns > 1 && f->par[p->point.cut][p->point.par] && !(last && p->point.cut);
+    return p->point.par == 0 ||
+           (point_turns(&in->look, &in->hint, &p->point) > 1 && f->par[p->point.cut][p->point.par]);
 }
 
 const Rule point_rules[N_POINT_RULES] = {

@@ -115,13 +115,7 @@ static bool needs_tail(const SpaceInside *in, const Recipe *p)
 /* Lanes along the last axis of a single phase leave fewer turns to share. */
 static bool shares(const SpaceInside *in, const Recipe *p)
 {
-    const Rows *r = &in->look.r;
-    if (!p->row.par) {
-        return true;
-    }
-    bool last = r->single && p->row.par == r->outer.n;
-    int64_t n = axis_extent(in->look.k, &in->hint, r->outer.at[p->row.par - 1]);
-    return blocks(n, last && p->row.lanes_j ? p->row.lanes_j : 1) > 1;
+    return p->row.par == 0 || row_turns(&in->look, &in->hint, &p->row) > 1;
 }
 
 static const Rule rules[] = {

@@ -88,7 +88,7 @@ static void right_ones(Env *e, void *arg)
             VerifyOptions o = {.syms = families[f].syms, .seed = 7};
             Verdict v;
             cr_assert(verify_kernel(e, c->naive, &k, &o, &v), "%s\n%s\n%s", v.text, c->k->schedule, c->k->text);
-            cr_assert(v.n_exact > 100 && v.n_runs > 5, "%s", v.text);
+            cr_assert(v.n_exact + v.n_bounded > 100 && v.n_runs > 5, "%s", v.text);
             cr_assert(v.n_open * 20 <= v.n_exact + v.n_bounded, "%lld open\n%s", (long long)v.n_open, c->k->schedule);
             cr_assert(!kernel_exact(c->k) || v.n_bounded == 0);
             cr_assert_eq(v.n_skipped, 0);
@@ -178,7 +178,7 @@ static int32_t wrong_lane(void *const *p, const int64_t *syms, int part, int n_p
 {
     int32_t code = right(p, syms, part, n_parts);
     float *y = p[0];
-    for (int64_t i = 0; part == n_parts - 1 && i < syms[0]; i++) {
+    for (int64_t i = 0; part == 0 && i < syms[0]; i++) {
         y[i * 33 + 21] *= 1.0001f; /* lane 5 of the second vector */
     }
     return code;
@@ -281,7 +281,7 @@ PLANT(a_write_behind_the_output, product_text, PANELS, write_behind, {12}, "writ
 PLANT(a_write_before_the_output, product_text, PANELS, write_before, {12}, "writes outside of its buffers: 4 bytes before y")
 PLANT(a_write_between_its_elements, strided_text, "", write_in_the_gap, {4}, "y[14] is written, and is none of the elements")
 PLANT(a_value_from_behind_an_input, product_text, ALONG_K, use_what_is_behind, {12}, "is nan, and must be ")
-PLANT(a_wrong_epilogue_on_one_lane, swiglu_text, "split n 16 peel; order m n.o k n.i; par m", wrong_lane, {9}, "and must be ")
+PLANT(a_wrong_epilogue_on_one_lane, swiglu_text, "split n 16 peel; order m n.o k n.i", wrong_lane, {9}, "and must be ")
 PLANT(a_result_right_only_on_the_first_call, product_text, PANELS, right_only_once, {12}, "y[2] is ")
 PLANT(an_input_overwritten, product_text, PANELS, overwrite_input, {12}, "overwrites its input: a[3] was ")
 PLANT(panels_overwritten, product_text, PANELS, overwrite_panels, {12}, "overwrites the panels of its input b")

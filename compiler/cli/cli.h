@@ -14,6 +14,7 @@
 int cmd_dump(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
 int cmd_perplexity(int argc, char **argv);
@@ -84,6 +85,9 @@ Program *source_compile(Env *e, const Source *s, const Graph *g, Compile *c);
 /* Values by symbol id: the settings, and 1 (seq), 0 (past), 128 (capacity) or 2 (others) where nothing
  * was said. */
 void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z);
+
+/* Is kernel i meant by a number, a kind, a symbol or the beginning of a hash? NULL: all are. */
+bool kernel_named(const Program *p, int i, const char *name);
 
 /* ---- table.c: listings in four formats ----------------------------------------------- */
 typedef struct Table {

@@ -56,15 +56,7 @@ static Sums sums_of(Dump *d, int kernel)
 
 static bool wanted(const Dump *d, int i)
 {
-    const Kernel *k = d->p->kernel.at[i];
-    char hex[33], number[16];
-    if (!d->kernel) {
-        return true;
-    }
-    hash_hex(k->hash, hex);
-    snprintf(number, sizeof number, "%d", i);
-    bool hash = strlen(d->kernel) >= 6 && !strncmp(hex, d->kernel, strlen(d->kernel));
-    return !strcmp(d->kernel, number) || !strcmp(d->kernel, k->kind) || !strcmp(d->kernel, k->symbol) || hash;
+    return kernel_named(d->p, i, d->kernel);
 }
 
 static void need_some_kernel(Dump *d)

@@ -22,6 +22,7 @@ static const Command commands[] = {
     {"synth", cmd_synth, "write a model folder with seeded random weights"},
     {"dump", cmd_dump, "show a model at some stage: graph, kernels, loops, C, plan, traffic ..."},
     {"eval", cmd_eval, "run a graph by interpreter, nest interpreter or C; compare them"},
+    {"bench", cmd_bench, "a generated kernel against others, alternated in one process"},
     {"check", cmd_check, "what this machine and its tools can do, and what to do about the rest"},
 };
 /* clang-format on */

@@ -232,3 +232,16 @@ void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z)
         fail(e, err.code, "%s: %s", s->path, err.text);
     }
 }
+
+bool kernel_named(const Program *p, int i, const char *name)
+{
+    const Kernel *k = p->kernel.at[i];
+    char hex[33], number[16];
+    if (!name) {
+        return true;
+    }
+    hash_hex(k->hash, hex);
+    snprintf(number, sizeof number, "%d", i);
+    bool hash = strlen(name) >= 6 && !strncmp(hex, name, strlen(name));
+    return !strcmp(name, number) || !strcmp(name, k->kind) || !strcmp(name, k->symbol) || hash;
+}

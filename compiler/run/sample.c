@@ -120,7 +120,7 @@ static void shuffle(Rng *r, int64_t *at, int64_t n)
     }
 }
 
-/* n indices below extent: random permutations, one after another. The first is the last index. */
+/* n indices below extent: random permutations, one after another. */
 static int64_t *permutations(Builder *b, int64_t n, int64_t extent)
 {
     Arena *m = &b->e->kernel;
@@ -133,9 +133,6 @@ static int64_t *permutations(Builder *b, int64_t n, int64_t extent)
             shuffle(&b->rng, order, extent);
         }
         table[i] = order[i % extent];
-    }
-    if (n > 0) {
-        table[0] = extent - 1;
     }
     return table;
 }

@@ -1,0 +1,471 @@
+/* bench.c - `nanocompile bench`: a generated matrix product against libraries and kernels tuned by hand, or a
+ * model's kernel under several schedules; alternated in one process in random order. Every figure stands beside
+ * a probe of what the machine can do at that moment. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/bench.h"
+#include "experiments/baselines/baselines.h"
+#include "schedules/schedules.h"
+
+#define MAX_ENTRIES 8
+#define MAX_ROWS 24
+
+typedef struct Options {
+    int64_t m, n, k;      /* of a product; 0: a model's kernel */
+    Source source;        /* whose kernel, where a model is named */
+    const char *kernel;
+    int n_schedules;
+    const char *schedule[MAX_ENTRIES];
+    int n_threads;        /* 0: all */
+    bool cold, naive, peaks;
+    int n_blocks;
+    uint64_t seed;
+    Format format;
+} Options;
+
+typedef struct Rival { /* a baseline in the race */
+    const Baseline *row;
+    const Baselines *libs;
+    Pool *pool;
+    Product p;
+    Ring ring;
+} Rival;
+
+typedef struct Race {
+    Env *e;
+    const Options *o;
+    Machine machine;
+    Place place;
+    Kernel *naive;
+    int64_t syms[MAX_SYMBOLS];
+    Entry entry[MAX_ENTRIES + 2];
+    int n_entries;
+    Rival rival[MAX_ROWS];
+    int n_rivals;
+    Baselines libs;
+    bool libs_open;
+    Library lib;
+    Ring probe_ring;
+    Table table;
+} Race;
+
+/* ---- which kernels ---- */
+
+static Kernel *product_kernel(Race *r)
+{
+    const Options *o = r->o;
+    const char *text = arena_printf(&r->e->model,
+                                    "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]\n"
+                                    "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
+                                    (long long)o->k, (long long)o->n, (long long)o->k);
+    Compile c = {.env = r->e};
+    Program *p = compile_model(&c, ncg_parse(r->e, text, strlen(text), "product"));
+    r->syms[0] = o->m;
+    return p->kernel.at[0];
+}
+
+static Kernel *model_kernel(Race *r)
+{
+    Compile c;
+    Sizes z;
+    Graph *g = source_graph(r->e, &r->o->source);
+    Program *p = source_compile(r->e, &r->o->source, g, &c);
+    source_sizes(r->e, &r->o->source, g, &z);
+    for (int i = 0; i < p->call.n; i++) {
+        const Call *call = &p->call.at[i];
+        if (kernel_named(p, call->kernel, r->o->kernel)) {
+            for (int s = 0; s < call->sym.n; s++) {
+                r->syms[s] = z.value[call->sym.at[s]];
+            }
+            return p->kernel.at[call->kernel];
+        }
+    }
+    fail(r->e, E_INPUT, "%s: no kernel has the number, kind or hash '%s'; `dump kernels` lists them.", r->o->source.path,
+         r->o->kernel);
+}
+
+static void add_entry(Race *r, const char *name, const Schedule *s)
+{
+    Err why;
+    Entry *x = &r->entry[r->n_entries++];
+    *x = (Entry){.name = name, .naive = r->naive, .syms = r->syms};
+    x->k = kernel_schedule(r->e, &r->e->model, r->naive, s, s->n, &why);
+    if (!x->k) {
+        fail_err(r->e, &why);
+    }
+}
+
+static void add_entries(Race *r)
+{
+    PickHint hint = {.target = target_of(&r->machine), .l1d_bytes = r->machine.l1d_bytes, .l2_bytes = r->machine.l2_bytes,
+                     .l3_bytes = r->machine.l3_bytes, .n_threads = r->place.n_threads};
+    Schedule s = {0};
+    Err err;
+    memcpy(hint.sym, r->syms, sizeof hint.sym);
+    if (r->o->naive) {
+        add_entry(r, "naive", &s);
+    }
+    schedule_default(r->e, r->naive, &hint, &s);
+    add_entry(r, "default", &s);
+    for (int i = 0; i < r->o->n_schedules; i++) {
+        if (!schedule_parse(r->o->schedule[i], &s, &err)) {
+            fail_err(r->e, &err);
+        }
+        add_entry(r, arena_printf(&r->e->model, "given %d", i + 1), &s);
+    }
+}
+
+/* ---- rivals: only for a plain product ---- */
+
+static void rival_part(void *ctx, int part, int n_parts)
+{
+    const Rival *v = ctx;
+    v->row->run(v->libs, &v->p, part, n_parts);
+}
+
+static void rival_run(void *ctx)
+{
+    Rival *v = ctx;
+    v->p.b = ring_next(&v->ring);
+    if (v->row->own_threads || !v->pool) {
+        rival_part(v, 0, 1);
+    } else {
+        pool_run(v->pool, rival_part, v);
+    }
+}
+
+static void add_rival(Race *r, const Baseline *row, float *a, const float *b, float *c)
+{
+    Rival *v = &r->rival[r->n_rivals];
+    RingPlan plan = {.n_copies = 1};
+    Err err;
+    *v = (Rival){.row = row, .libs = &r->libs, .pool = r->place.pool};
+    if (baseline_lacks(row, &r->libs, r->o->m) ||
+        !baseline_plan(row, &r->libs, r->o->m, r->o->n, r->o->k, &v->p, &err) ||
+        (r->place.cold && !ring_plan(v->p.b_bytes, ring_want_bytes(&r->machine), r->place.ring_limit_bytes, &plan, &err))) {
+        return;
+    }
+    void *packed = NULL;
+    if (posix_memalign(&packed, 64, v->p.b_bytes)) {
+        fail(r->e, E_NOMEM, "There is no memory for the weights of %s.", row->name);
+    }
+    baseline_pack(row, &r->libs, &v->p, b, packed);
+    ring_init(r->e, &v->ring, packed, v->p.b_bytes, plan.n_copies, true, r->place.pool);
+    free(packed);
+    v->p.a = a;
+    v->p.c = c;
+    r->n_rivals++;
+}
+
+static void add_rivals(Race *r)
+{
+    void *const *param = r->entry[0].param;
+    for (int i = 0; i < n_baselines && r->n_rivals < MAX_ROWS; i++) {
+        add_rival(r, &baselines[i], param[1], param[2], param[0]);
+    }
+}
+
+/* ---- the race ---- */
+
+static void number(Table *t, double v, const char *fmt)
+{
+    char text[32];
+    snprintf(text, sizeof text, fmt, v);
+    table_cell(t, "%s", isfinite(v) ? text : "");
+}
+
+typedef struct Work {
+    double flops, bytes; /* of one call; bytes: of constant operands as the graph has them */
+} Work;
+
+static Work work_of(Race *r)
+{
+    Work w = {0};
+    Sizes z = {0};
+    int64_t flops = 0;
+    Err err;
+    for (int i = 0; i < r->naive->n_syms; i++) {
+        Dim s = dim_named(r->e, arena_printf(&r->e->kernel, "s%d", i));
+        Sym id;
+        dim_as_sym(s, &id);
+        z.bound[id] = true;
+        z.value[id] = r->syms[i];
+    }
+    if (!dim_eval(r->e, kernel_flops(r->e, r->naive), &z, &flops, &err)) {
+        fail_err(r->e, &err);
+    }
+    w.flops = (double)flops;
+    for (int i = 1; i < r->naive->operand.n; i++) {
+        const Operand *o = &r->naive->operand.at[i];
+        w.bytes += (double)kernel_span(r->naive, i, r->syms) * operand_bytes(o);
+    }
+    return w;
+}
+
+static void result_row(Race *r, const Measured *m, int i, Work w, int best_rival)
+{
+    Summary s = measure_summary(r->e, m, i);
+    Interval part = r->place.cold ? measure_read_fraction(r->e, m, i, w.bytes) : measure_flops_fraction(r->e, m, i, w.flops);
+    table_cell(&r->table, "%s", m->contender[i].name);
+    number(&r->table, s.median_ns / 1e3, "%.2f");
+    number(&r->table, s.min_ns / 1e3, "%.2f");
+    number(&r->table, (s.q3_ns - s.q1_ns) / s.median_ns * 100, "%.1f");
+    number(&r->table, w.flops / s.median_ns, "%.1f");
+    number(&r->table, w.bytes / s.median_ns, "%.1f");
+    number(&r->table, part.median * 100, "%.1f");
+    number(&r->table, part.lo * 100, "%.1f");
+    Interval ratio = best_rival >= 0 ? measure_ratio(r->e, m, best_rival, i) : (Interval){.median = NAN, .lo = NAN};
+    number(&r->table, ratio.median, "%.3f");
+    number(&r->table, ratio.lo, "%.3f");
+}
+
+static int openblas_of(const Measured *m)
+{
+    for (int i = 0; i < m->n_contenders; i++) {
+        if (strstr(m->contender[i].name, "OpenBLAS") || strstr(m->contender[i].name, "openblas")) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void print_schedules(const Race *r, Buf *out)
+{
+    for (int i = 0; i < r->n_entries; i++) {
+        buf_printf(out, "%s: %s\n", r->entry[i].name, r->entry[i].k->schedule ? r->entry[i].k->schedule : "no steps");
+    }
+}
+
+static void print_race(Race *r, const Measured *m)
+{
+    static const char *const columns[] = {"contender", "#median us", "#min us", "#iqr %", "#GFLOP/s", "#GB/s", "#% of probe",
+                                          "#at least", "#x OpenBLAS", "#at least x"};
+    Buf out;
+    int flipped = 0;
+    buf_init(&out, &r->e->model);
+    table_init(&r->table, &r->e->model, "bench", countof(columns), columns);
+    for (int i = 0; i < m->n_contenders; i++) {
+        result_row(r, m, i, work_of(r), openblas_of(m));
+    }
+    for (int i = 0; i < m->n_blocks; i++) {
+        flipped += m->block[i].flipped || m->block[i].throttled;
+    }
+    table_print(&r->table, r->o->format, &out);
+    if (r->o->format == FORMAT_TEXT || r->o->format == FORMAT_MD) {
+        buf_printf(&out, "\n%s, %d threads, %s; %d blocks of %d rounds, %d flipped; seed %llu; probe: %s\n",
+                   r->machine.brand, r->place.n_threads, r->place.cold ? "cold" : "hot", m->n_blocks, m->n_rounds, flipped,
+                   (unsigned long long)r->o->seed, r->place.cold ? "read bandwidth of a ring" : "FMA rate");
+        if (r->libs_open) {
+            buf_printf(&out, "%s; %s\n", r->libs.openblas.says, onednn_says(r->libs.onednn));
+        }
+        print_schedules(r, &out);
+    }
+    cli_flush(&out);
+}
+
+static void run_race(Race *r)
+{
+    Contender c[MAX_ENTRIES + 2 + MAX_ROWS];
+    int n = 0;
+    Measured m;
+    MeasurePlan plan = measure_plan(r->o->seed);
+    plan.n_blocks = r->o->n_blocks;
+    plan.stop = &interrupted;
+    for (int i = 0; i < r->n_entries; i++) {
+        c[n++] = (Contender){r->entry[i].name, entry_run, &r->entry[i]};
+    }
+    for (int i = 0; i < r->n_rivals; i++) {
+        c[n++] = (Contender){r->rival[i].row->name, rival_run, &r->rival[i]};
+    }
+    if (r->place.cold) {
+        ring_init(r->e, &r->probe_ring, NULL, 64u << 20, (int)(ring_want_bytes(&r->machine) >> 26) + 1, true, r->place.pool);
+    }
+    Prober prober = prober_of(&r->machine, r->place.pool, r->place.cold ? &r->probe_ring : NULL);
+    measure(r->e, c, n, &plan, &prober, &m);
+    if (!m.n_blocks) {
+        fail(r->e, E_INTERRUPT, "Stopped before a block was measured.");
+    }
+    print_race(r, &m);
+}
+
+static void race(Env *e, void *arg)
+{
+    Race *r = arg;
+    Err err;
+    r->place.ring_limit_bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRIES + 4);
+    if (!r->o->kernel) { /* before any thread is started */
+        baselines_open(e, &r->machine, r->place.n_threads, &r->libs);
+        r->libs_open = true;
+    }
+    if (r->place.n_threads > 1 && !(r->place.pool = pool_new(r->place.n_threads, &err))) {
+        fail_err(e, &err);
+    }
+    r->naive = r->o->kernel ? model_kernel(r) : product_kernel(r);
+    add_entries(r);
+    entries_build(e, r->entry, r->n_entries, &r->lib);
+    for (int i = 0; i < r->n_entries; i++) {
+        entry_verify(e, &r->entry[i], r->o->seed);
+        entry_fill(e, &r->entry[i], &r->place, i ? r->entry[0].param : NULL);
+    }
+    if (r->libs_open) {
+        add_rivals(r);
+    }
+    run_race(r);
+}
+
+static void end_race(void *arg)
+{
+    Race *r = arg;
+    for (int i = 0; i < r->n_entries; i++) {
+        entry_release(&r->entry[i]);
+    }
+    for (int i = 0; i < r->n_rivals; i++) {
+        ring_release(&r->rival[i].ring);
+        baseline_unplan(r->rival[i].row, &r->libs, &r->rival[i].p);
+    }
+    if (r->probe_ring.n_copies) {
+        ring_release(&r->probe_ring);
+    }
+    pool_free(r->place.pool);
+    library_release(&r->lib);
+    if (r->libs_open) {
+        baselines_close(&r->libs);
+    }
+}
+
+/* ---- peaks ---- */
+
+static void print_peaks(Env *e, const Machine *m, Pool *pool, Format format)
+{
+    static const char *const columns[] = {"what", "unit", "#1 thread", "#best", "#all threads", "#all, best"};
+    Peaks p;
+    Table t;
+    Buf out;
+    peaks_measure(e, m, pool, &p);
+    table_init(&t, &e->model, "peaks", countof(columns), columns);
+    buf_init(&out, &e->model);
+    for (int i = 0; i < N_ARITHS + (int)N_LEVELS; i++) {
+        const Rate *r = i < N_ARITHS ? p.arith[i] : p.read[i - N_ARITHS];
+        if (r[0].best > 0) {
+            table_cell(&t, "%s", i < N_ARITHS ? arith_name[i] : level_name[i - N_ARITHS]);
+            table_cell(&t, "%s", i < N_ARITHS ? "Gop/s" : "GB/s");
+            for (int way = 0; way < N_WAYS; way++) {
+                number(&t, r[way].median, "%.1f");
+                number(&t, r[way].best, "%.1f");
+            }
+        }
+    }
+    table_cell(&t, "fork and join");
+    table_cell(&t, "ns");
+    table_cell(&t, "%s", "");
+    table_cell(&t, "%s", "");
+    number(&t, p.fork_join_ns.median, "%.0f");
+    number(&t, p.fork_join_ns.best, "%.0f");
+    table_print(&t, format, &out);
+    cli_flush(&out);
+}
+
+static void peaks_body(Env *e, void *arg)
+{
+    Race *r = arg;
+    Err err;
+    if (r->place.n_threads > 1 && !(r->place.pool = pool_new(r->place.n_threads, &err))) {
+        fail_err(e, &err);
+    }
+    print_peaks(e, &r->machine, r->place.pool, r->o->format);
+}
+
+static void bench_body(Env *e, void *arg)
+{
+    Race *r = arena_new(&e->model, Race);
+    r->e = e;
+    r->o = arg;
+    catch_interrupt();
+    machine_read(e, "", &r->machine);
+    r->place = (Place){.machine = &r->machine,
+                       .n_threads = r->o->n_threads ? r->o->n_threads : r->machine.n_threads,
+                       .cold = r->o->cold,
+                       .seed = r->o->seed};
+    cli_finally(e, r->o->peaks ? peaks_body : race, end_race, r);
+}
+
+/* ---- the command ---- */
+
+enum { KEY_SHAPE = 900, KEY_THREADS, KEY_REGIME, KEY_PEAKS, KEY_BLOCKS, KEY_SEED, KEY_NAIVE };
+
+static const struct argp_option options[] = {
+    {"shape", KEY_SHAPE, "m=M,n=N,k=K", 0, "the product x[m, k] times w[n, k] transposed, against OpenBLAS and hand-written kernels", 0},
+    {"kernel", 'k', "K", 0, "instead: this kernel of MODEL, by number, kind or hash (with --seq, --past)", 0},
+    {"schedule", 's', "STEPS", 0, "a schedule besides the default; may be repeated", 0},
+    {"threads", KEY_THREADS, "N", 0, "default: all that this process may use", 0},
+    {"regime", KEY_REGIME, "hot|cold", 0, "weights in the cache, or as a model finds them: in a ring of copies (default: hot)", 0},
+    {"naive", KEY_NAIVE, NULL, 0, "the nest without steps takes part too", 0},
+    {"blocks", KEY_BLOCKS, "N", 0, "of measurements; intervals need 6 (default: 8)", 0},
+    {"seed", KEY_SEED, "N", 0, "of operands and orders (default: 1)", 0},
+    {"peaks", KEY_PEAKS, NULL, 0, "only measure the machine: arithmetic, read bandwidth by level, fork and join", 0},
+    {0},
+};
+
+static void parse_shape(struct argp_state *state, Options *o, const char *text)
+{
+    long long m, n, k;
+    char extra;
+    if (sscanf(text, "m=%lld,n=%lld,k=%lld%c", &m, &n, &k, &extra) != 3 || m < 1 || n < 1 || k < 1 || m > 1 << 20 ||
+        n > 1 << 24 || k > 1 << 20) {
+        argp_error(state, "--shape takes m=M,n=N,k=K, each 1 or more, not '%s'", text);
+    }
+    o->m = m;
+    o->n = n;
+    o->k = k;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    static const char *const regimes[] = {"hot", "cold"};
+    Options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->source; return 0;
+    case KEY_SHAPE: parse_shape(state, o, arg); return 0;
+    case 'k': o->kernel = arg; return 0;
+    case 's':
+        if (o->n_schedules == MAX_ENTRIES) {
+            argp_error(state, "at most %d schedules", MAX_ENTRIES);
+        } else {
+            o->schedule[o->n_schedules++] = arg;
+        }
+        return 0;
+    case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
+    case KEY_REGIME: o->cold = option_choice(state, "regime", arg, 2, regimes); return 0;
+    case KEY_NAIVE: o->naive = true; return 0;
+    case KEY_BLOCKS: o->n_blocks = (int)option_int(state, "blocks", arg, 1, 10000); return 0;
+    case KEY_SEED: o->seed = option_seed(state, arg); return 0;
+    case KEY_PEAKS: o->peaks = true; return 0;
+    case ARGP_KEY_ARG:
+        o->source.path = arg;
+        return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
+    case ARGP_KEY_END:
+        o->format = o->source.format;
+        if (!o->peaks && !o->m && !o->kernel) {
+            argp_error(state, "say what to measure: --shape, --kernel or --peaks");
+        } else if (o->kernel && !o->source.path) {
+            argp_error(state, "--kernel needs a model: a folder, a config.json or a .ncg file");
+        }
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int cmd_bench(int argc, char **argv)
+{
+    static const struct argp_child children[] = {{&source_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {options, parse, "[MODEL]",
+                                     "Measures a generated kernel beside others, in random order in one process. Every kernel is "
+                                     "verified before it is timed.",
+                                     children, NULL, NULL};
+    Options o = {.source = source_default(), .n_blocks = 8, .seed = 1};
+    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    return cli_run(bench_body, &o);
+}

@@ -1,0 +1,38 @@
+/* bench.h - one generated kernel as a contender: compiled, verified, its operands in place. */
+#ifndef NC_CLI_BENCH_H
+#define NC_CLI_BENCH_H
+
+#include "cli/cli.h"
+#include "tuner/tuner.h"
+
+typedef struct Entry { /* a generated kernel in a race */
+    const char *name;
+    const Kernel *naive, *k;
+    Pool *pool;         /* NULL: one thread */
+    KernelFn fn;
+    PackFn *pack;
+    void **param;       /* by operand */
+    Ring *ring;         /* by operand; no copies: the operand stays where it is */
+    const int64_t *syms;
+} Entry;
+
+typedef struct Place { /* where a race takes place */
+    const Machine *machine;
+    Pool *pool;
+    int n_threads;
+    bool cold;
+    size_t ring_limit_bytes;
+    uint64_t seed;
+} Place;
+
+/* Compiles all of them together: kernels[i] becomes entry[i].fn and .pack. */
+void entries_build(Env *e, Entry *entry, int n, Library *lib);
+/* Operands from the seed, the same for every entry of the same operands; constants in rings where it is cold.
+ * shared: by operand, what another entry made; NULL: it makes its own. */
+void entry_fill(Env *e, Entry *x, const Place *at, void *const *shared);
+void entry_release(Entry *x);
+void entry_run(void *ctx); /* one call; takes the next copies */
+/* Fails with E_RANGE and the verdict's sentence when the kernel is not the naive nest. */
+void entry_verify(Env *e, const Entry *x, uint64_t seed);
+
+#endif
