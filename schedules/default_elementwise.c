@@ -30,11 +30,11 @@ static bool try(Env *e, const Look *l, Recipe *now, PointRecipe wish)
     return legal;
 }
 
-/* The widest lanes that are legal, no wider than what they lie along; with the cut where there is one. */
-static bool choose_lanes(Env *e, const Look *l, bool cut, int64_t widest, Recipe *out)
+/* The widest lanes that are legal, no wider than what they lie along. */
+static bool choose_lanes(Env *e, const Look *l, bool cut, const Target *t, Recipe *out)
 {
-    int64_t n = point_longest(l, cut);
-    for (int lanes = (int)power_below(n < 0 ? widest : n < 1 ? 1 : n, widest); lanes > 1; lanes /= 2) {
+    int least = point_least_lanes(l, t);
+    for (int lanes = point_lanes(l, cut, 2 * t->lanes); lanes >= least; lanes /= 2) {
         if (try(e, l, out, (PointRecipe){.lanes = lanes, .cut = cut})) {
             return true;
         }
@@ -45,10 +45,10 @@ static bool choose_lanes(Env *e, const Look *l, bool cut, int64_t widest, Recipe
 bool default_elementwise(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     PointRecipe p;
-    int64_t widest = 2 * hint_target(hint)->lanes;
+    const Target *t = hint_target(hint);
     *out = (Recipe){0};
-    if (l->p.n_cuts == 0 || !choose_lanes(e, l, true, widest, out)) {
-        choose_lanes(e, l, false, widest, out);
+    if (l->p.n_cuts == 0 || !choose_lanes(e, l, true, t, out)) {
+        choose_lanes(e, l, false, t, out);
     }
     p = out->point;
     p.approx = l->p.exp;

@@ -28,6 +28,19 @@ int64_t point_longest(const Look *l, bool cut)
     return most;
 }
 
+int point_lanes(const Look *l, bool cut, int widest)
+{
+    int64_t n = point_longest(l, cut);
+    return (int)power_below(n < 0 ? widest : n < 1 ? 1 : n, widest);
+}
+
+int point_least_lanes(const Look *l, const Target *t)
+{
+    int half = t->lanes / 2 < 2 ? 2 : t->lanes / 2;
+    int whole = point_lanes(l, false, half), pieces = point_lanes(l, true, half), least = whole < pieces ? whole : pieces;
+    return least < 2 ? 2 : least;
+}
+
 int64_t point_turns(const Look *l, const PickHint *hint, const PointRecipe *p)
 {
     const AxisList *axes = l->p.outer.n ? &l->p.outer : &l->p.inner;

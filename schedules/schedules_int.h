@@ -158,6 +158,8 @@ bool panel_fits(const Look *l, const PickHint *hint, const Tile *tile); /* the c
 int row_lanes_for(const Look *l, const AxisList *axes, int64_t widest); /* 0: an axis is too short for any */
 int64_t row_turns(const Look *l, const PickHint *hint, const RowRecipe *p);     /* of the shared loop */
 int64_t point_turns(const Look *l, const PickHint *hint, const PointRecipe *p); /* the same; p->par > 0 */
+int point_lanes(const Look *l, bool cut, int widest);       /* a power of two; 1 where an axis is too short */
+int point_least_lanes(const Look *l, const Target *t);      /* half a vector, or what short pieces hold; >= 2 */
 int64_t point_longest(const Look *l, bool cut); /* piece of the last axis; -1: not constant */
 
 /* ---- default_*.c: the recipe without tuning. False: none but the empty one is legal ---------------------- */

@@ -183,7 +183,7 @@ static bool fits_lanes(const SpaceInside *in, const Recipe *p)
     const Tile *t = &p->tile;
     int vector = hint_target(&in->hint)->lanes;
     int64_t n = axis_constant(in->look.k, in->look.c.n);
-    int64_t least = n < 0 || n > vector / 2 ? vector / 2 : n;
+    int64_t least = power_below(n < 1 ? vector : n, vector / 2);
     bool written_out = t->lanes == LANES_NONE || t->lanes > LANES_STAGED;
     return written_out ? t->nr <= MAX_COLUMNS : t->nr >= 2 && t->nr >= least;
 }

@@ -61,19 +61,12 @@ static void flag(Knob *k, bool both)
     }
 }
 
-static int64_t lanes_that_fit(const Look *l, bool cut, int64_t widest)
-{
-    int64_t n = point_longest(l, cut);
-    return power_below(n < 0 ? widest : n < 1 ? 1 : n, widest);
-}
-
 void point_choices(Env *e, Arena *m, Space *s, SpaceInside *in)
 {
     const Look *l = &in->look;
-    int vector = hint_target(&in->hint)->lanes, half = vector / 2 < 2 ? 2 : vector / 2;
-    int64_t whole = lanes_that_fit(l, false, 4 * vector), pieces = lanes_that_fit(l, true, half);
+    const Target *t = hint_target(&in->hint);
     choice_add(&s->knob[LANES], 0);
-    choice_powers(&s->knob[LANES], pieces < 2 ? 2 : pieces < whole ? pieces : whole, whole);
+    choice_powers(&s->knob[LANES], point_least_lanes(l, t), point_lanes(l, false, 4 * t->lanes));
     flag(&s->knob[TAIL], true);
     flag(&s->knob[CUT], l->p.n_cuts > 0);
     for (int i = 0; i <= (hint_threads(&in->hint) > 1 ? shared_axes(l)->n : 0); i++) {

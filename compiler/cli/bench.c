@@ -300,7 +300,7 @@ static void race(Env *e, void *arg)
         baselines_open(e, &r->machine, r->place.n_threads, &r->libs);
         r->libs_open = true;
     }
-    if (r->place.n_threads > 1 && !(r->place.pool = pool_new(r->place.n_threads, &err))) {
+    if (!(r->place.pool = pool_new(r->place.n_threads, &err))) {
         fail_err(e, &err);
     }
     r->naive = r->o->kernel ? model_kernel(r) : product_kernel(r);
@@ -372,7 +372,7 @@ static void peaks_body(Env *e, void *arg)
 {
     Race *r = arg;
     Err err;
-    if (r->place.n_threads > 1 && !(r->place.pool = pool_new(r->place.n_threads, &err))) {
+    if (!(r->place.pool = pool_new(r->place.n_threads, &err))) {
         fail_err(e, &err);
     }
     print_peaks(e, &r->machine, r->place.pool, r->o->format);

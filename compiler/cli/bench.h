@@ -8,7 +8,7 @@
 typedef struct Entry { /* a generated kernel in a race */
     const char *name;
     const Kernel *naive, *k;
-    Pool *pool;         /* NULL: one thread */
+    Pool *pool;         /* NULL: the kernel has no parallel axis */
     KernelFn fn;
     PackFn *pack;
     void **param;       /* by operand */

@@ -186,6 +186,26 @@ static void spill_vars(Writer *w, const Tree *t)
         if (c->stmt) {
             expr_visit(c->stmt->value, spill_var, w);
         }
+        for (int a = 0; c->kind == TREE_UPDATE && a < c->phase->acc.n; a++) {
+            expr_visit(c->phase->acc.at[a].update, spill_var, w);
+        }
+    }
+}
+
+/* Accumulators that were updated one by one become vectors again. */
+static void join_vars(Writer *w, const Tree *t)
+{
+    int width = w->axis[w->vec].width;
+    for (int i = 0; i < t->child.n; i++) {
+        const Tree *c = t->child.at[i];
+        for (int a = 0; c->kind == TREE_UPDATE && a < c->phase->acc.n; a++) {
+            int var = c->phase->acc.at[a].var;
+            if (w->var[var].in_memory) {
+                w->var[var].in_memory = false;
+                line(w, var_name(w, var));
+                buf_printf(w->out, " = %s(%s_lane);\n", aid(w, AID_LOAD, width), plain_name(w, var));
+            }
+        }
     }
 }
 
@@ -211,6 +231,7 @@ static void write_lanes_apart(Writer *w, const Tree *t)
     w->axis[axis] = before;
     w->vec = axis;
     w->apart_axis = -1;
+    join_vars(w, t);
     for (int i = 0; i < w->k->nest.var.n; i++) {
         w->var[i].in_memory = w->var[i].inside = false;
     }

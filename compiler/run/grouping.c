@@ -60,11 +60,11 @@ Grouping grouping_of(const Kernel *naive, const Kernel *scheduled, const Accum *
         int axis = at.phase->loops.at[i];
         const Axis *a = &g.nest->axis.at[axis];
         if (a->priv) {
-            bool known = root_of(g.nest, axis) < naive->nest.axis.n && g.n_priv < MAX_LOOPS;
-            int64_t extent = expr_value(a->extent, syms);
+            int64_t groups = g.n_groups * expr_value(a->extent, syms);
+            bool known = root_of(g.nest, axis) < naive->nest.axis.n && g.n_priv < MAX_LOOPS - 1;
             g.priv[g.n_priv] = axis;
-            g.extent[g.n_priv++] = extent;
-            g.n_groups = known && g.n_groups * extent <= MAX_GROUPS ? g.n_groups * (int)extent : 0;
+            g.extent[g.n_priv++] = expr_value(a->extent, syms);
+            g.n_groups = known && groups <= MAX_GROUPS ? (int)groups : 0;
         }
     }
     g.fused = at.acc->update->kind == X_FMA;

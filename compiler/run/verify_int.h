@@ -6,7 +6,7 @@
 #include "loop/schedule.h"
 #include "run/run.h"
 
-/* ---- near.c: an expression at many points at once, with bounds ---------------------------- */
+/* ---- near.c, near_ops.c: an expression at many points at once, with bounds ---------------- */
 
 enum { LANES = 64, MAX_LOOPS = 16 };
 
@@ -66,6 +66,16 @@ uint64_t near_lanes(const Points *p); /* a bit for each lane in use */
  * where a load is outside of its operand. */
 const Near *near_eval(Points *p, Eval *x, uint64_t on);
 double near_error(const Near *x, int lane);
+/* One operation on values; b is a where it has one operand. */
+void near_op(const Points *p, const Expr *x, const Near *a, const Near *b, Near *out);
+
+typedef struct Question { /* a nest and its operands */
+    const Kernel *naive;     /* or a sample of it */
+    const Kernel *scheduled; /* the candidate's: order of its sums, its approximations */
+    void *const *params;     /* of the naive nest */
+    const int64_t *n_elems, *syms;
+    double unit; /* inputs were chosen so that products are multiples of it; 0: they were not */
+} Question;
 
 /* ---- grouping.c: how a candidate adds ------------------------------------------------------ */
 
@@ -84,6 +94,36 @@ Grouping grouping_of(const Kernel *naive, const Kernel *scheduled, const Accum *
 /* Which sum the term at these values of the naive axes goes to; -1: the combined one. */
 int grouping_at(const Grouping *g, const int64_t *axis_value);
 
+/* ---- sums.c: accumulators, with the errors of the candidate's order -------------------------- */
+
+typedef enum SumKind {
+    SUM_ANY,   /* the update as it is written, in the nest's order */
+    SUM_TERMS, /* terms, in the candidate's order */
+    SUM_MAX,
+} SumKind;
+
+typedef struct Sum { /* an accumulator, in every lane */
+    SumKind kind;
+    Grouping how;
+    double unit;         /* 0, or terms are thought to be multiples of it */
+    Eval *init, *update; /* update: the term, where the kind has terms */
+    Eval *factor[2];     /* of a term that is not rounded before it is added; else NULL */
+    Near product;
+    double *part;        /* SUM_TERMS: [n_parts][LANES] partial sums */
+    int n_parts;
+    int64_t n_terms;
+    double err[LANES], size[LANES]; /* so far; sum of |terms| */
+    bool open[LANES];    /* some term may be anything */
+    bool whole;          /* all terms are multiples of the unit */
+    bool joined;         /* the private sums are one */
+    Near value;
+} Sum;
+
+void sum_init(Points *p, Sum *s, const Question *q, const Phase *phase, const Accum *acc);
+void sum_start(Points *p, Sum *s);
+void sum_step(Points *p, Sum *s, const int64_t *axis_value); /* the naive axes' values, the same in all lanes */
+void sum_end(const Points *p, Sum *s); /* now its value is right */
+
 /* ---- bound.c: the naive nest in double, each stored element with its bound ------------------ */
 
 typedef struct Element { /* what a candidate must store, and where */
@@ -100,14 +140,6 @@ typedef struct Expected {
     int64_t n;
     int code; /* what the kernel returns; not 0: elements do not matter */
 } Expected;
-
-typedef struct Question { /* a nest and its operands */
-    const Kernel *naive;     /* or a sample of it */
-    const Kernel *scheduled; /* the candidate's: order of its sums, its approximations */
-    void *const *params;     /* of the naive nest */
-    const int64_t *n_elems, *syms;
-    double unit; /* inputs were chosen so that products are multiples of it; 0: they were not */
-} Question;
 
 Expected bound_elements(Env *e, const Question *q);
 /* Only which elements are stored: err is INFINITY. */
@@ -224,8 +256,19 @@ typedef struct VerifyRun {
     void *first;          /* the output after the first call */
 } VerifyRun;
 
+Question verify_question(const VerifyRun *x, const Sample *s); /* of the sample; NULL: of the naive nest */
 /* False: v says why. Fails where memory is short, or the naive nest does not fit the tuned sizes. */
 bool verify_run(VerifyRun *x);
 void verify_run_release(VerifyRun *x);
+
+/* ---- compare.c: the output ------------------------------------------------------------------------------ */
+void output_poison(VerifyRun *x, int nth); /* 0 for the first call, 1 for the second */
+bool output_fits(const VerifyRun *x);      /* after both; false: v says why */
+
+/* ---- verdict.c: its sentence ----------------------------------------------------------------------------- */
+void verdict_start(Verdict *v, const char *fmt, ...) PRINTF(2, 3); /* without end */
+void verdict_add(Verdict *v, const char *fmt, ...) PRINTF(2, 3);
+void verdict_value(const VerifyRun *x, int operand, const void *from, int64_t index);
+bool verdict_wrong(const VerifyRun *x); /* adds inputs and sizes. Returns false */
 
 #endif

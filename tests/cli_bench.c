@@ -1,0 +1,53 @@
+/* cli_bench.c - `nanocompile bench` as its user meets it: who takes part, what is refused. No time is asserted. */
+#include <string.h>
+
+#include "tests/cli_util.h"
+
+static Env env;
+
+static void start(void)
+{
+    env_init(&env);
+}
+
+static void stop(void)
+{
+    env_release(&env);
+}
+
+TestSuite(cli_bench, .init = start, .fini = stop, .timeout = 600);
+
+static void has(Ran r, int status, const char *words)
+{
+    cr_expect_eq(r.status, status, "status %d: %s", r.status, r.out);
+    cr_expect(strstr(r.out, words), "no '%s' in: %s", words, r.out);
+}
+
+Test(cli_bench, a_product_meets_its_rivals)
+{
+    Ran r = NC(&env, "bench", "--shape", "m=3,n=40,k=24", "--blocks", "1", "--naive", "--schedule", "split n 8; vec n.i; order m n.o k n.i");
+    has(r, 1, "vec n.i: axis n.i is not the innermost loop");
+    r = NC(&env, "bench", "--shape", "m=3,n=40,k=24", "--blocks", "1", "--naive", "--schedule",
+           "split n 8; order m n.o k n.i; pack b n.o,k,n.i; vec n.i");
+    has(r, 0, "default");
+    has(r, 0, "naive");
+    has(r, 0, "given 1: split n 8; order m n.o k n.i; pack b n.o,k,n.i; vec n.i");
+    has(NC(&env, "bench", "--shape", "m=1,n=40,k=24", "--blocks", "1", "--regime", "cold", "--format", "json", "--threads", "1"), 0,
+        "\"contender\": \"default\"");
+}
+
+Test(cli_bench, a_kernel_of_a_model)
+{
+    const char *config = "tests/data/qwen2.5/config.json";
+    has(NC(&env, "bench", config, "--kernel", "9", "--seq", "2", "--past", "5", "--blocks", "1"), 0, "default");
+    has(NC(&env, "bench", config, "--kernel", "nobody", "--blocks", "1"), 1, "no kernel has the number, kind or hash 'nobody'");
+}
+
+Test(cli_bench, usage)
+{
+    has(NC(&env, "bench"), 2, "say what to measure");
+    has(NC(&env, "bench", "--shape", "m=0,n=1,k=1"), 2, "each 1 or more");
+    has(NC(&env, "bench", "--shape", "64x64"), 2, "each 1 or more");
+    has(NC(&env, "bench", "--kernel", "1"), 2, "--kernel needs a model");
+    has(NC(&env, "bench", "--shape", "m=1,n=1,k=1", "--regime", "warm"), 2, "warm");
+}
