@@ -199,10 +199,22 @@ static bool looks_up(const Kernel *k)
     return found;
 }
 
+/* Nothing is ever computed along some axis. */
+static bool is_empty(const Kernel *k)
+{
+    bool empty = false;
+    for (int i = 0; i < k->nest.axis.n; i++) {
+        empty = empty || axis_constant(k, i) == 0;
+    }
+    return empty;
+}
+
 void kernel_look(Env *e, const Kernel *k, Look *l)
 {
     *l = (Look){.k = k};
-    if (looks_up(k)) {
+    if (is_empty(k)) {
+        l->class = CLASS_OTHER;
+    } else if (looks_up(k)) {
         l->class = look_points(e, k, &l->p) ? CLASS_GATHER : CLASS_OTHER;
     } else if (look_contraction(e, k, &l->c)) {
         l->class = CLASS_CONTRACTION;

@@ -46,7 +46,8 @@ static bool fits(const Look *l, const PickHint *hint, const Tile *tile)
 static int columns_at_most(const Look *l, int64_t most, bool panels)
 {
     int64_t n = axis_constant(l->k, l->c.n), below = power_below(n < 1 ? most : n, most);
-    return (int)(panels && below < n && below < most ? below * 2 : below);
+    bool pads = panels && l->c.n_loose == 0;
+    return (int)(pads && below < n && below < most ? below * 2 : below);
 }
 
 /* For one row: the width at which the busiest thread reads least; the widest of these. */

@@ -66,6 +66,29 @@ const Expr *let_of(const Phase *p, const Expr *x)
     return x;
 }
 
+typedef struct Varies {
+    const Phase *p;
+    int axis;
+    bool found;
+} Varies;
+
+static void find_varying(const Expr *x, void *ctx)
+{
+    Varies *v = ctx;
+    const Expr *let = let_of(v->p, x);
+    v->found = v->found || (x->kind == X_AXIS && x->id == v->axis);
+    if (let != x) {
+        expr_visit(let, find_varying, v);
+    }
+}
+
+bool value_has_axis(const Phase *p, const Expr *x, int axis)
+{
+    Varies v = {p, axis, false};
+    expr_visit(x, find_varying, &v);
+    return v.found;
+}
+
 static void stmts_visit(const Stmt *s, int n, ExprVisit *visit, void *ctx)
 {
     for (int i = 0; i < n; i++) {

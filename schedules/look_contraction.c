@@ -21,7 +21,7 @@ static bool sum_of_products(const Kernel *k, const Phase *p, const Accum *acc, P
 /* The factor that changes along this axis: 1 the left, 2 the right, 0 both or neither. */
 static int varying_factor(const Phase *p, const Product *x, int axis)
 {
-    bool a = expr_has_axis(let_of(p, x->a), axis), b = expr_has_axis(let_of(p, x->b), axis);
+    bool a = value_has_axis(p, x->a, axis), b = value_has_axis(p, x->b, axis);
     return a == b ? 0 : a ? 1 : 2;
 }
 
@@ -53,15 +53,16 @@ static bool give_axes(const Kernel *k, Contraction *c, const Phase *p, const Pro
             c->shared = c->shared < 0 && !axis_is_unit(&k->nest, axis) ? axis : c->shared;
         }
     }
-    return c->n >= 0 && c->red >= 0;
+    return c->n >= 0 && c->red >= 0 && value_has_axis(p, x->a, c->red) && value_has_axis(p, x->b, c->red);
 }
 
 /* ---- operands ---- */
 
 typedef struct Reads { /* of one operand */
-    int operand;
-    const Expr *index;
-    bool several;
+    int operand, n;     /* n: an axis */
+    const Expr *index;  /* the last one seen */
+    bool several;       /* indices */
+    bool along_n;       /* one of them varies along n */
 } Reads;
 
 static void find_read(const Expr *x, void *ctx)
@@ -69,27 +70,49 @@ static void find_read(const Expr *x, void *ctx)
     Reads *r = ctx;
     if (x->kind == X_LOAD && x->id == r->operand) {
         r->several = r->several || (r->index && !expr_eq(r->index, x->a));
+        r->along_n = r->along_n || expr_has_axis(x->a, r->n);
         r->index = x->a;
     }
 }
 
-static bool can_be_packed(const Kernel *k, const Contraction *c, const Reads *r)
+typedef struct Branch {
+    int operand;
+    bool found; /* its load stands in a branch of a select */
+} Branch;
+
+static bool reads(const Expr *x, int operand)
+{
+    Reads r = {.operand = operand, .n = -1};
+    expr_visit(x, find_read, &r);
+    return r.index != NULL;
+}
+
+static void find_branch(const Expr *x, void *ctx)
+{
+    Branch *b = ctx;
+    b->found = b->found || (x->kind == X_SELECT && (reads(x->b, b->operand) || reads(x->c, b->operand)));
+}
+
+/* What is read only under a condition is no panel: lanes would read both sides. */
+static bool can_be_packed(const Kernel *k, const Contraction *c, const Phase *p, const Reads *r)
 {
     const Operand *o = &k->operand.at[r->operand];
-    return o->constant && o->dtype == DT_F32 && !r->several && c->n_panels < MAX_READS &&
+    Branch b = {.operand = r->operand};
+    reduction_visit(p, find_branch, &b);
+    return !b.found && o->constant && o->dtype == DT_F32 && !r->several && c->n_panels < MAX_READS &&
            (c->m < 0 || !expr_has_axis(r->index, c->m));
 }
 
 /* Operands read along n in the reduction are panels or loose. */
 static void give_operand(const Kernel *k, Contraction *c, const Phase *p, int operand)
 {
-    Reads r = {.operand = operand};
+    Reads r = {.operand = operand, .n = c->n};
     reduction_visit(p, find_read, &r);
-    if (!r.index || (!r.several && !expr_has_axis(r.index, c->n))) {
+    if (!r.along_n) {
         return;
     }
     finish_visit(p, find_read, &r);
-    if (!can_be_packed(k, c, &r)) {
+    if (!can_be_packed(k, c, p, &r)) {
         c->loose_all = c->loose_all || c->n_loose == MAX_READS || r.several;
         if (c->n_loose < MAX_READS) {
             c->loose[c->n_loose++] = operand;
@@ -133,23 +156,22 @@ static void find_chunk(const Expr *x, void *ctx)
     }
 }
 
-static bool reads(const Expr *x, int operand)
-{
-    Reads r = {.operand = operand};
-    expr_visit(x, find_read, &r);
-    return r.index != NULL;
-}
-
 static void give_cut(Env *e, const Kernel *k, Contraction *c, const Phase *p)
 {
     Finder f = {.k = k, .c = c};
+    Schedule cut = {0};
     reduction_visit(p, find_chunk, &f);
     reduction_visit(p, find_cut, &f);
     finish_visit(p, find_cut, &f);
     if (!f.select || f.several) {
         return;
     }
-    c->cut = cut_word(&e->model, f.select->a->b);
+    const char *word = cut_word(&e->model, f.select->a->b);
+    schedule_add(&cut, STEP_CUT, "%s %s", axis_text(k, c->n), word);
+    if (!schedule_legal(e, k, &cut, NULL)) {
+        return;
+    }
+    c->cut = word;
     for (int i = 0; i < c->n_loose; i++) {
         bool below = reads(f.select->b, c->loose[i]), above = reads(f.select->c, c->loose[i]);
         c->loose_piece[i] = below == above ? 0 : below ? 1 : 2;

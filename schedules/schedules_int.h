@@ -22,6 +22,7 @@ void list_add(AxisList *l, int axis); /* at the end, once */
 const char *axis_text(const Kernel *k, int axis);
 bool expr_has_axis(const Expr *x, int axis);
 const Expr *let_of(const Phase *p, const Expr *x); /* the value of a let of the phase's body, else x */
+bool value_has_axis(const Phase *p, const Expr *x, int axis); /* also by its lets */
 void reduction_visit(const Phase *p, ExprVisit *visit, void *ctx); /* lets and updates inside the reduction */
 void finish_visit(const Phase *p, ExprVisit *visit, void *ctx);
 bool kernel_has_op(const Kernel *k, ScalarOp op);

@@ -217,7 +217,7 @@ static bool walks_k(const SpaceInside *in, const Recipe *p)
 {
     const Tile *t = &p->tile;
     int64_t k = axis_constant(in->look.k, in->look.c.red);
-    bool fits = (k < 0 || t->ku <= k) && (t->kc == 0 || t->kc % t->ku == 0);
+    bool fits = (k < 0 || t->ku == 1 || t->ku <= k) && (t->kc == 0 || t->kc % t->ku == 0);
     return t->lanes > LANES_N ? t->ku == 1 && t->kc == 0 : fits;
 }
 
@@ -229,8 +229,9 @@ static bool packs(const SpaceInside *in, const Recipe *p)
 
 static bool stages(const SpaceInside *in, const Recipe *p)
 {
-    (void)in;
-    return p->tile.lanes != LANES_STAGED || !p->tile.m_outer;
+    const Tile *t = &p->tile;
+    bool batch_inside = t->par == PAR_OUTER && in->look.c.shared >= 0;
+    return t->lanes != LANES_STAGED || (!t->m_outer && !batch_inside);
 }
 
 static bool fetches(const SpaceInside *in, const Recipe *p)
@@ -271,7 +272,8 @@ static const Rule rules[] = {
     {{"strides", "every access has unit stride along the lanes or none"},
      BIT(LANES) | BIT(NR) | BIT(CUT) | BIT(PANELS), strides},
     {{"panels", "a cut leaves no one axis to lay panels out by"}, BIT(CUT) | BIT(PANELS), packs},
-    {{"stage", "a staged tile serves all tiles of rows: n is outside m"}, BIT(LANES) | BIT(M_OUTER), stages},
+    {{"stage", "a staged tile is one of one batch, and serves all its rows: batch outside n outside m"},
+     BIT(LANES) | BIT(M_OUTER) | BIT(PAR), stages},
     {{"threads", "the shared loop turns more than once, and is one loop"},
      BIT(MR) | BIT(NR) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
     {{"prefetch", "only panels are read in a line that can be foreseen"}, BIT(PANELS) | BIT(PREFETCH), fetches},

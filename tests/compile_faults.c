@@ -5,6 +5,7 @@
 #include "tests/compile_util.h"
 #include "tests/fault.h"
 
+#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,12 @@ static void works_now(const Faulty *f)
     os = armed;
 }
 
+static int refuse_bad(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return strstr(path, ".bad") != NULL;
+}
+
 static bool work_with_faults(void *ctx, Err *err)
 {
     const Faulty *f = ctx;
@@ -124,6 +131,8 @@ static bool work_with_faults(void *ctx, Err *err)
     cr_assert_eq(done(f, "dlopen"), fault_calls("dlclose"), "%s: a library is left", f->call);
     cr_assert_null(strchr(err->text, '\n'), "%s: %s", f->call, err->text);
     works_now(f);
+    /* A broken file would have been set aside by now. */
+    cr_assert_neq(nftw(cache.path, refuse_bad, 16, FTW_PHYS), 1, "%s: something was half-written", f->call);
     return ok;
 }
 

@@ -266,7 +266,7 @@ Test(emit_c, every_operation_on_every_dtype_equals_the_interpreter)
         k[i] = special_kernel(&e, (Dtype)(i / N_DTYPES), (Dtype)(i % N_DTYPES), &n[i]);
         n_ops += n[i];
     }
-    cr_expect_eq(n_ops, 13 + 3 * 7 + 2 + 20 + 25); /* on f32, ints, bool; casts; selects */
+    cr_expect_eq(n_ops, 14 + 3 * 7 + 2 + 20 + 25); /* on f32, ints, bool; casts; selects */
     Compiled lib = compile_kernels(&e, k, countof(k), "-Wall");
     for (int i = 0; i < (int)countof(k); i++) {
         Dtype t = (Dtype)(i / N_DTYPES), to = (Dtype)(i % N_DTYPES);

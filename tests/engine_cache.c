@@ -56,11 +56,11 @@ static Ids continued(TestModel *m, Engine *g, int32_t first)
     return made;
 }
 
-static void same_tokens_however_cut(EngineWay way, unsigned without)
+static void same_tokens_however_cut(Engine *make(TestModel *m))
 {
     TestModel m;
     test_model_open(&m, TINY);
-    Engine *g = test_engine(&m, way, without);
+    Engine *g = make(&m);
     Ids ids = heldout_ids(&m.e, N_PROMPT), first = {0};
     size_t n_floats = N_PROMPT * (size_t)m.c.vocab_size;
     const float *want = must_feed(g, ids.at, ids.n, true);
@@ -76,19 +76,39 @@ static void same_tokens_however_cut(EngineWay way, unsigned without)
     test_model_close(&m);
 }
 
+static Engine *fused(TestModel *m)
+{
+    return test_engine(m, BY_C, 0);
+}
+
+static Engine *unfused(TestModel *m)
+{
+    return test_engine(m, BY_C, ALL_STAGES);
+}
+
+static Engine *interpreted(TestModel *m)
+{
+    return test_engine(m, BY_INTERP, 0);
+}
+
+Test(engine_cache, same_tokens_however_a_long_prompt_is_cut_by_scheduled_c)
+{
+    same_tokens_however_cut(scheduled_engine);
+}
+
 Test(engine_cache, same_tokens_however_a_long_prompt_is_cut_by_fused_c)
 {
-    same_tokens_however_cut(BY_C, 0);
+    same_tokens_however_cut(fused);
 }
 
 Test(engine_cache, same_tokens_however_a_long_prompt_is_cut_by_unfused_c)
 {
-    same_tokens_however_cut(BY_C, ALL_STAGES);
+    same_tokens_however_cut(unfused);
 }
 
 Test(engine_cache, same_tokens_however_a_long_prompt_is_cut_by_the_interpreter)
 {
-    same_tokens_however_cut(BY_INTERP, 0);
+    same_tokens_however_cut(interpreted);
 }
 
 Test(engine_cache, the_last_row_is_the_last_of_all_rows)

@@ -13,14 +13,22 @@ typedef struct HowTo {
     const char *name;
     EngineWay way;
     unsigned without;
+    bool scheduled;
     int n_tokens; /* greedy, of each golden prompt; the nest interpreter takes its time */
 } HowTo;
 
-static const HowTo ways[] = {{"fused C", BY_C, 0, 48},
-                             {"unfused C", BY_C, ALL_STAGES, 48},
-                             {"graph interpreter", BY_INTERP, 0, 48},
-                             {"fused nests", BY_NEST, 0, 12},
-                             {"unfused nests", BY_NEST, ALL_STAGES, 4}};
+static const HowTo scheduled_c = {"scheduled C", BY_C, 0, true, 48};
+static const HowTo fused_c = {"fused C", BY_C, 0, false, 48};
+static const HowTo unfused_c = {"unfused C", BY_C, ALL_STAGES, false, 48};
+static const HowTo interpreter = {"graph interpreter", BY_INTERP, 0, false, 48};
+static const HowTo fused_nests = {"fused nests", BY_NEST, 0, false, 12};
+static const HowTo unfused_nests = {"unfused nests", BY_NEST, ALL_STAGES, false, 4};
+static const HowTo *const in_c[] = {&scheduled_c, &fused_c, &unfused_c};
+
+static Engine *engine_for(TestModel *m, const HowTo *how)
+{
+    return how->scheduled ? scheduled_engine(m) : test_engine(m, how->way, how->without);
+}
 
 /* ---- tiny-qwen2 ---------------------------------------------------------------------- */
 
@@ -28,7 +36,7 @@ static void logits_of_every_position(const HowTo *how)
 {
     TestModel m;
     test_model_open(&m, TINY);
-    Engine *g = test_engine(&m, how->way, how->without);
+    Engine *g = engine_for(&m, how);
     json_t *golden = golden_json(&m.e, TINY), *one;
     const float *want = golden_floats(&m.e, TINY);
     size_t i;
@@ -47,26 +55,31 @@ static void logits_of_every_position(const HowTo *how)
     test_model_close(&m);
 }
 
+Test(engine_golden, tiny_logits_of_every_position_by_scheduled_c)
+{
+    logits_of_every_position(&scheduled_c);
+}
+
 Test(engine_golden, tiny_logits_of_every_position_by_fused_c)
 {
-    logits_of_every_position(&ways[0]);
+    logits_of_every_position(&fused_c);
 }
 
 Test(engine_golden, tiny_logits_of_every_position_by_unfused_c)
 {
-    logits_of_every_position(&ways[1]);
+    logits_of_every_position(&unfused_c);
 }
 
 Test(engine_golden, tiny_logits_of_every_position_by_fused_nests)
 {
-    logits_of_every_position(&ways[3]);
+    logits_of_every_position(&fused_nests);
 }
 
 static void greedy_tokens(const HowTo *how)
 {
     TestModel m;
     test_model_open(&m, TINY);
-    Engine *g = test_engine(&m, how->way, how->without);
+    Engine *g = engine_for(&m, how);
     json_t *golden = golden_json(&m.e, TINY), *one;
     size_t i;
     json_array_foreach (json_object_get(golden, "cases"), i, one) {
@@ -82,29 +95,34 @@ static void greedy_tokens(const HowTo *how)
     test_model_close(&m);
 }
 
+Test(engine_golden, tiny_greedy_tokens_by_scheduled_c)
+{
+    greedy_tokens(&scheduled_c);
+}
+
 Test(engine_golden, tiny_greedy_tokens_by_fused_c)
 {
-    greedy_tokens(&ways[0]);
+    greedy_tokens(&fused_c);
 }
 
 Test(engine_golden, tiny_greedy_tokens_by_unfused_c)
 {
-    greedy_tokens(&ways[1]);
+    greedy_tokens(&unfused_c);
 }
 
 Test(engine_golden, tiny_greedy_tokens_by_the_graph_interpreter)
 {
-    greedy_tokens(&ways[2]);
+    greedy_tokens(&interpreter);
 }
 
 Test(engine_golden, tiny_greedy_tokens_by_fused_nests)
 {
-    greedy_tokens(&ways[3]);
+    greedy_tokens(&fused_nests);
 }
 
 Test(engine_golden, tiny_greedy_tokens_by_unfused_nests)
 {
-    greedy_tokens(&ways[4]);
+    greedy_tokens(&unfused_nests);
 }
 
 static void text_body(Env *e, void *arg)
@@ -146,8 +164,8 @@ Test(engine_golden, tiny_perplexity_of_the_held_out_text)
     test_model_open(&m, TINY);
     Ids ids = heldout_ids(&m.e, 685);
     json_t *golden = golden_json(&m.e, TINY), *want = json_object_get(golden, "perplexity");
-    for (int i = 0; i < 2; i++) { /* fused and unfused C */
-        Engine *g = test_engine(&m, BY_C, ways[i].without);
+    for (size_t i = 0; i < countof(in_c); i++) {
+        Engine *g = engine_for(&m, in_c[i]);
         Perplexity p;
         Err err;
         cr_assert(perplexity(engine_stepper(g), ids.at, ids.n, 128, &p, &err), "%s", err.text);
@@ -196,8 +214,8 @@ static void stories(const char *rel, int n_ids)
     json_t *golden = golden_json(&m.e, dir);
     Ids ids = ids_of(&m.e, json_object_get(golden, "greedy_ids"));
     cr_assert_eq(ids.n, n_ids);
-    for (int i = 0; i < 2; i++) { /* fused and unfused C */
-        Engine *g = test_engine(&m, ways[i].way, ways[i].without);
+    for (size_t i = 0; i < countof(in_c); i++) {
+        Engine *g = engine_for(&m, in_c[i]);
         stories_tokens(&m, g, &ids);
         stories_logits(&m, g, &ids);
         engine_free(g);
@@ -238,7 +256,7 @@ Test(engine_golden, stories_llama_bf16_says_what_qwen2_bf16_says)
     json_t *golden = golden_json(&m.e, same);
     Ids ids = ids_of(&m.e, json_object_get(golden, "greedy_ids"));
     Ids prompt = {.at = ids.at, .n = 1}, want = {.at = ids.at + 1, .n = ids.n - 1};
-    Engine *g = test_engine(&m, BY_C, 0);
+    Engine *g = scheduled_engine(&m);
     Ids got = greedy(&m.e, g, &prompt, want.n);
     ids_must_equal(&m.e, &got, &want, dir);
     json_decref(golden);

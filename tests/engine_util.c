@@ -1,6 +1,8 @@
 /* engine_util.c - see engine_util.h. */
 #include "tests/engine_util.h"
 
+#include "schedules/schedules.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,7 @@ void test_model_open(TestModel *m, const char *dir)
 
 void test_model_close(TestModel *m)
 {
+    pool_free(m->pool);
     weights_release(&m->w);
     env_release(&m->e);
 }
@@ -33,6 +36,40 @@ Engine *test_engine(TestModel *m, EngineWay way, unsigned without)
 {
     EngineOptions o = {.way = way, .without = without, .n_threads = 2};
     return engine_new(&m->e, &m->c, &m->w, &o);
+}
+
+typedef struct Made {
+    TestModel *m;
+    Engine *g;
+} Made;
+
+static void make_scheduled(Env *e, void *arg)
+{
+    Made *made = arg;
+    TestModel *m = made->m;
+    Machine machine;
+    Err err;
+    machine_read(e, "", &machine);
+    m->picker = picker_default();
+    m->pool = m->pool ? m->pool : pool_new(2, &err);
+    cr_assert(m->pool, "%s", err.text);
+    EngineOptions o = {.way = BY_C,
+                       .n_threads = 2,
+                       .picker = &m->picker,
+                       .hint = {.l1d_bytes = machine.l1d_bytes,
+                                .l2_bytes = machine.l2_bytes,
+                                .l3_bytes = machine.l3_bytes,
+                                .n_threads = 2},
+                       .target = target_of(&machine),
+                       .pool = m->pool};
+    made->g = engine_new(e, &m->c, &m->w, &o);
+}
+
+Engine *scheduled_engine(TestModel *m)
+{
+    Made made = {.m = m};
+    must_work(&m->e, make_scheduled, &made);
+    return made.g;
 }
 
 const float *must_feed(Engine *g, const int32_t *ids, int n, bool all)

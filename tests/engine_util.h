@@ -13,6 +13,8 @@ typedef struct TestModel {
     const char *dir;
     Config c;
     Weights w;
+    Picker picker;
+    Pool *pool; /* of scheduled_engine */
 } TestModel;
 
 void test_model_open(TestModel *m, const char *dir);
@@ -20,6 +22,8 @@ void test_model_close(TestModel *m);
 
 /* An engine of the model; the kernels are kept in a cache of the tests' own. */
 Engine *test_engine(TestModel *m, EngineWay way, unsigned without);
+/* C with the default schedules for this machine, on two threads: what `run` does. */
+Engine *scheduled_engine(TestModel *m);
 /* Feeds n ids; the logits hold until the next call. */
 const float *must_feed(Engine *g, const int32_t *ids, int n, bool all);
 /* n greedy tokens behind prompt, from an empty cache. */

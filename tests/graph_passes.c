@@ -101,6 +101,25 @@ Test(passes, large_results_are_not_folded)
                              "b = broadcast a shape=[256, 256]\nreturn b=b, x=x\n");
 }
 
+/* 200 results of 512 KiB each: a few lines of text must not fill the memory. */
+Test(passes, folding_ends_before_it_fills_the_memory)
+{
+    Buf text;
+    buf_init(&text, &env.model);
+    buf_str(&text, "graph g\n");
+    for (int i = 0; i < 200; i++) {
+        buf_printf(&text, "a%d = const i64[1] %d\nb%d = broadcast a%d shape=[65536]\n", i, i, i, i);
+    }
+    buf_str(&text, "y = concat b0");
+    for (int i = 1; i < 200; i++) {
+        buf_printf(&text, ", b%d", i);
+    }
+    buf_str(&text, " axis=0\nreturn y=y, first=b0, last=b199\n");
+    Graph *g = graph_fold(ncg_parse(&env, text.at, text.len, "test.ncg"));
+    cr_expect_eq(g->outputs.at[1].node->op, OP_CONST);
+    cr_expect_eq(g->outputs.at[2].node->op, OP_BROADCAST);
+}
+
 Test(passes, symbolic_results_are_not_folded)
 {
     fold_leaves(3, OP_BROADCAST, "graph g\nx = input f32[seq]\na = const f32[1] 1.0\n"

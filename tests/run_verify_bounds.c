@@ -355,6 +355,27 @@ Test(verify_bounds, indices_cover_the_range_that_the_nest_checks)
     must_work(&env, indices, NULL);
 }
 
+static const char bf16_text[] = "kernel copy\ny: f32[s0]\nx0: const f32 from bf16[100]\naxis i space s0\n"
+                                "phase i\n    y[i] = x0[i]\n";
+
+static void from_bf16(Env *e, void *arg)
+{
+    static const int64_t syms[] = {100};
+    (void)arg;
+    for (int round = 0; round < N_ROUNDS; round++) {
+        Filled f = filled(e, kernel_from(e, bf16_text), syms, (Round)round, 1);
+        const uint32_t *bits = f.params[1];
+        for (int i = 0; i < 100; i++) {
+            cr_assert_eq(bits[i] & 0xffff, 0);
+        }
+    }
+}
+
+Test(verify_bounds, what_comes_from_bf16_has_its_bits)
+{
+    must_work(&env, from_bf16, NULL);
+}
+
 static void each_tail(Env *e, void *arg)
 {
     static const int64_t tuned[] = {64};

@@ -44,10 +44,9 @@ static Loops make_loops(const Walk *w, int most)
 static void add_loops(const Walk *w, Loops *to, const int *axis, int n, AxisKind kind)
 {
     for (int i = 0; i < n; i++) {
-        const Axis *a = &w->pts.k->nest.axis.at[axis[i]];
-        if (a->kind == kind) {
+        if (w->pts.k->nest.axis.at[axis[i]].kind == kind) {
             to->axis[to->n] = axis[i];
-            to->extent[to->n] = expr_value(a->extent, w->pts.syms);
+            to->extent[to->n] = axis_turns(w->pts.k, axis[i], w->pts.syms);
             to->total *= to->extent[to->n++];
         }
     }

@@ -96,7 +96,7 @@ static bool add_axis(const Contraction *c, Axes *to, int axis)
         return false;
     }
     to->at[to->n] = axis;
-    to->extent[to->n] = expr_value(c->pts.k->nest.axis.at[axis].extent, c->q->syms);
+    to->extent[to->n] = axis_turns(c->q->naive, axis, c->q->syms);
     to->total *= to->extent[to->n++];
     return true;
 }

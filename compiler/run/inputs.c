@@ -173,20 +173,20 @@ static int64_t int_at(const Source *s, int64_t i, uint64_t hash)
     return below(hash, 2 * most + 1) - most;
 }
 
-static float cut_to_bf16(float f)
+static float masked(float f, uint32_t mask)
 {
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
-    bits &= 0xffff0000;
+    bits &= mask;
     memcpy(&f, &bits, sizeof f);
     return f;
 }
 
 static void fill_floats(const Source *s, float *to, int64_t n)
 {
+    const uint32_t mask = s->o->from_bf16 ? 0xffff0000 : 0xffffffff;
     for (int64_t i = 0; i < n; i++) {
-        float f = float_at(s, mix(s->key + (uint64_t)i * 0x9e3779b97f4a7c15));
-        to[i] = s->o->from_bf16 ? cut_to_bf16(f) : f;
+        to[i] = masked(float_at(s, mix(s->key + (uint64_t)i * 0x9e3779b97f4a7c15)), mask);
     }
 }
 

@@ -22,6 +22,12 @@ typedef struct Cost {
     double stores;
 } Cost;
 
+int64_t axis_turns(const Kernel *k, int axis, const int64_t *syms)
+{
+    int64_t extent = expr_value(k->nest.axis.at[axis].extent, syms);
+    return extent < 0 ? 0 : extent;
+}
+
 static void count_node(const Expr *x, void *ctx)
 {
     (void)x;
@@ -41,8 +47,7 @@ static double product(const Kernel *k, const int *axis, int n, AxisKind kind, co
 {
     double points = 1;
     for (int i = 0; i < n; i++) {
-        const Axis *a = &k->nest.axis.at[axis[i]];
-        points *= a->kind == kind ? (double)expr_value(a->extent, syms) : 1;
+        points *= k->nest.axis.at[axis[i]].kind == kind ? (double)axis_turns(k, axis[i], syms) : 1;
     }
     return points;
 }
@@ -142,7 +147,7 @@ static void replace_axis(Builder *b, int axis, int64_t n, const Expr *at)
 {
     Arena *m = &b->e->kernel;
     Kernel *k = b->k;
-    int64_t extent = expr_value(k->nest.axis.at[axis].extent, b->syms);
+    int64_t extent = axis_turns(k, axis, b->syms);
     *vec_push(m, &k->operand) = (Operand){.name = k->nest.axis.at[axis].name, .dtype = DT_I64, .constant = true};
     b->s->params[k->operand.n - 1] = permutations(b, n, extent);
     b->s->n_elems[k->operand.n - 1] = n;

@@ -28,8 +28,14 @@ Seal seal_read(Arena *a, const char *path, const char *key, char **text, size_t 
 {
     struct stat st;
     char want[SEAL_LEN + 1];
+    if (os.stat(path, &st) != 0) {
+        return SEAL_ABSENT;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return SEAL_BROKEN;
+    }
     /* What cannot be read now may be whole for another process: it is built again, not set aside. */
-    if (os.stat(path, &st) != 0 || !os_read_file(a, path, MAX_SEALED_BYTES, text, len, NULL)) {
+    if (!os_read_file(a, path, MAX_SEALED_BYTES, text, len, NULL)) {
         return SEAL_ABSENT;
     }
     if (*len < SEAL_LEN) {

@@ -159,6 +159,7 @@ typedef struct Sample {
  * much. Each index of each axis occurs in some point, where there are enough points. */
 Sample sample_of(Env *e, const Kernel *naive, void *const *params, const int64_t *n_elems, const int64_t *syms,
                  double work, uint64_t seed);
+int64_t axis_turns(const Kernel *k, int axis, const int64_t *syms); /* its extent, or 0 where that is less */
 int64_t nest_stores(const Kernel *k, const int64_t *syms); /* how often it stores an element */
 int64_t nest_terms(const Kernel *k, const int64_t *syms);  /* turns of its longest reduction, at least 1 */
 

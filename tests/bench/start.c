@@ -1,9 +1,11 @@
 /* start.c (bench) - from nothing to the first token of the full Qwen2.5-0.5B: synthetic
  * weights are written once into the build folder, then each sample is a new process that
- * opens the model and feeds one token. Prints markdown: how long each part takes, beside
- * reading the file once, and peak memory (VmHWM) beside the weights as f32. The file is in
- * the page cache, kernels are in the object cache. Run from the source folder: make bench. */
+ * opens the model and feeds one token, by the default schedules (which lay weights out in
+ * panels) and naively. Prints markdown: how long each part takes, beside reading the file
+ * once, and peak memory (VmHWM) beside the weights as f32. The file is in the page cache,
+ * kernels are in the object cache. Run from the source folder: make bench. */
 #include "run/run.h"
+#include "schedules/schedules.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -61,21 +63,44 @@ static unsigned long long peak_bytes(void)
     return kib * 1024;
 }
 
+typedef struct Job {
+    const char *dir;
+    bool scheduled;
+} Job;
+
+/* What `nanocompile run` gives its engine. */
+static EngineOptions options(const Machine *m, bool scheduled, const Picker *picker)
+{
+    EngineOptions o = {.n_threads = m->n_threads};
+    Err err;
+    if (scheduled) {
+        o.picker = picker;
+        o.hint = (PickHint){.l1d_bytes = m->l1d_bytes,
+                            .l2_bytes = m->l2_bytes,
+                            .l3_bytes = m->l3_bytes,
+                            .n_threads = m->n_threads};
+        o.target = target_of(m);
+        o.pool = m->n_threads > 1 ? pool_new(m->n_threads, &err) : NULL;
+    }
+    return o;
+}
+
 static void sample_body(Env *e, void *arg)
 {
-    const char *dir = arg;
+    const Job *job = arg;
     Machine machine;
     Weights w;
     Err err;
     const float *logits;
     Sample s;
-    s.at[READ_NS] = read_ns(e, dir);
+    Picker picker = picker_default();
+    s.at[READ_NS] = read_ns(e, job->dir);
     machine_read(e, "", &machine);
+    EngineOptions o = options(&machine, job->scheduled, &picker);
     uint64_t start_ns = os_now_ns();
-    Config c = config_read(e, dir);
-    weights_load(e, &w, &c, dir, machine.n_threads, NULL, NULL);
+    Config c = config_read(e, job->dir);
+    weights_load(e, &w, &c, job->dir, machine.n_threads, NULL, NULL);
     uint64_t weights_at_ns = os_now_ns();
-    EngineOptions o = {.n_threads = machine.n_threads};
     Engine *g = engine_new(e, &c, &w, &o);
     Stepper *stepper = engine_stepper(g);
     if (!engine_prepare(g, false, &err)) {
@@ -94,6 +119,7 @@ static void sample_body(Env *e, void *arg)
         printf("%llu ", s.at[i]);
     }
     engine_free(g);
+    pool_free(o.pool);
     weights_release(&w);
 }
 
@@ -119,22 +145,22 @@ static void print_row(const char *what, const Sample *s, int n_parts, const Figu
            seconds[N_SAMPLES - 1]);
 }
 
-static void print_table(const Sample *s)
+static void print_table(const char *how, const Sample *s)
 {
     static const Figure way[] = {WEIGHTS_NS, KERNELS_NS, TOKEN_NS}, once[] = {READ_NS};
     double most = 0, f32 = (double)s[0].at[F32_BYTES];
     for (int i = 0; i < N_SAMPLES; i++) {
         most = (double)s[i].at[PEAK_BYTES] > most ? (double)s[i].at[PEAK_BYTES] : most;
     }
-    printf("| what | median | min | max |\n|---|---:|---:|---:|\n");
+    printf("| %s | median | min | max |\n|---|---:|---:|---:|\n", how);
     print_row("reading the file once, for comparison", s, 1, once);
     print_row("config and weights, widened to f32", s, 1, &way[0]);
     print_row("kernels, from the cache", s, 1, &way[1]);
-    print_row("one token", s, 1, &way[2]);
+    print_row("one token, panels laid out first where there are any", s, 1, &way[2]);
     print_row("open to first token", s, 3, way);
-    printf(
-        "\nPeak memory %.0f MB; the weights as f32 are %.0f MB: %.3fx (bar 1.15x, met: %s).\n",
-        most / 1e6, f32 / 1e6, most / f32, most <= 1.15 * f32 ? "yes" : "NO");
+    printf("\nPeak memory %.0f MB; the weights as f32 are %.0f MB: %.3fx (bar 1.15x, met: "
+           "%s).\n\n",
+           most / 1e6, f32 / 1e6, most / f32, most <= 1.15 * f32 ? "yes" : "NO");
 }
 
 /* ---- the model, and the samples ------------------------------------------------------ */
@@ -169,16 +195,10 @@ static void synthesize(Env *e, const char *build, const char *dir)
            seconds < 20 ? "yes" : "NO");
 }
 
-static void bench_body(Env *e, void *arg)
+static void bench_way(Env *e, char *const *argv, const char *how)
 {
-    const char *build = getenv("NC_BUILD");
-    build = build ? build : "build/release";
-    const char *dir = arena_printf(&e->model, "%s/synth-0.5b", build);
-    char *argv[] = {arg, "--sample", (char *)dir, NULL};
     Sample s[N_SAMPLES];
     Buf said;
-    setenv("NANOCOMPILE_CACHE", arena_printf(&e->model, "%s/bench-cache", build), 1);
-    synthesize(e, build, dir);
     run_program(e, argv, &said); /* compiles the kernels */
     for (int i = 0; i < N_SAMPLES; i++) {
         run_program(e, argv, &said);
@@ -188,16 +208,31 @@ static void bench_body(Env *e, void *arg)
             fail(e, E_IO, "A sample said something else: %s", said.at);
         }
     }
-    print_table(s);
+    print_table(how, s);
+}
+
+static void bench_body(Env *e, void *arg)
+{
+    static const char *const ways[] = {"scheduled", "naive"};
+    const char *build = getenv("NC_BUILD");
+    build = build ? build : "build/release";
+    const char *dir = arena_printf(&e->model, "%s/synth-0.5b", build);
+    setenv("NANOCOMPILE_CACHE", arena_printf(&e->model, "%s/bench-cache", build), 1);
+    synthesize(e, build, dir);
+    for (size_t i = 0; i < countof(ways); i++) {
+        char *argv[] = {arg, (char *)ways[i], (char *)dir, NULL};
+        bench_way(e, argv, ways[i]);
+    }
 }
 
 int main(int argc, char **argv)
 {
     Env e;
-    bool child = argc == 3 && !strcmp(argv[1], "--sample");
+    bool child = argc == 3;
     program_name = "bench/start";
     env_init(&e);
-    if (!(child ? env_try(&e, sample_body, argv[2]) : env_try(&e, bench_body, argv[0]))) {
+    Job job = {argv[child ? 2 : 0], child && !strcmp(argv[1], "scheduled")};
+    if (!(child ? env_try(&e, sample_body, &job) : env_try(&e, bench_body, argv[0]))) {
         die("%s", e.err.text);
     }
     env_release(&e);
