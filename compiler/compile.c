@@ -26,7 +26,8 @@ static uint64_t now(const Compile *c)
     return c->now_ns ? c->now_ns() : 0;
 }
 
-static void note(Compile *c, const char *name, uint64_t start_ns, const Graph *g, const Program *p)
+static void note(Compile *c, const char *name, uint64_t start_ns, const Graph *g,
+                 const Program *p)
 {
     *vec_push(&c->env->model, &c->times) = (StageTime){.name = name,
                                                        .ns = now(c) - start_ns,

@@ -1,7 +1,7 @@
-/* classify.c - what a nest looks like: which class a kernel belongs to, and what its axes are there. Only the
- * nest is looked at, never the kernel's kind, so that a graph written by hand, fused or not, gets the schedule
- * that its loops deserve. Contractions have a file of their own: look_contraction.c.
- * needs: a finished naive kernel. breaks: nothing. */
+/* classify.c - what a nest looks like: which class a kernel belongs to, and what its axes are
+ * there. Only the nest is looked at, never the kernel's kind, so that a graph written by hand,
+ * fused or not, gets the schedule that its loops deserve. Contractions have a file of their
+ * own: look_contraction.c. needs: a finished naive kernel. breaks: nothing. */
 #include "schedules/schedules_int.h"
 
 #include <inttypes.h>
@@ -21,8 +21,10 @@ const char *class_name(KernelClass c)
 const ClassPolicy *class_policy(KernelClass c)
 {
     static const ClassPolicy *const policies[N_KERNEL_CLASSES] = {
-        [CLASS_CONTRACTION] = &policy_contraction, [CLASS_ROW] = &policy_row,
-        [CLASS_ELEMENTWISE] = &policy_elementwise, [CLASS_GATHER] = &policy_gather,
+        [CLASS_CONTRACTION] = &policy_contraction,
+        [CLASS_ROW] = &policy_row,
+        [CLASS_ELEMENTWISE] = &policy_elementwise,
+        [CLASS_GATHER] = &policy_gather,
         [CLASS_OTHER] = &policy_other,
     };
     return policies[c];
@@ -34,7 +36,8 @@ static bool adds_product(const Kernel *k, const Phase *p)
 {
     for (int i = 0; i < p->acc.n; i++) {
         const Expr *x;
-        bool sum = acc_is_sum(&p->acc.at[i], &x) && x && k->nest.var.at[p->acc.at[i].var].dtype == DT_F32;
+        bool sum = acc_is_sum(&p->acc.at[i], &x) && x &&
+                   k->nest.var.at[p->acc.at[i].var].dtype == DT_F32;
         x = sum ? let_of(p, x) : NULL;
         if (x && x->kind == X_OP && x->op == S_MUL) {
             return true;
@@ -43,7 +46,8 @@ static bool adds_product(const Kernel *k, const Phase *p)
     return false;
 }
 
-/* The last value that the reductions compute and the last phase computes again, as far as the mechanism sees. */
+/* The last value that the reductions compute and the last phase computes again, as far as
+ * the mechanism sees. */
 static const char *find_keep(Env *e, const Kernel *k)
 {
     const Nest *n = &k->nest;
@@ -107,7 +111,8 @@ typedef struct Cuts {
     bool many;
 } Cuts;
 
-/* Bounds in rising order, each once. A symbol can be compared with nothing: it must be alone. */
+/* Bounds in rising order, each once. A symbol can be compared with nothing: it must be
+ * alone. */
 static void find_cuts(const Expr *x, void *ctx)
 {
     Cuts *c = ctx;
@@ -140,7 +145,8 @@ static void give_cuts(Env *e, const Kernel *k, Points *p)
     for (int i = 0; i < p->n_cuts; i++) {
         bool constant = c.at[i]->kind == X_CONST;
         p->piece[i] = constant ? c.at[i]->value.i - from : -1;
-        p->cut[i] = constant ? arena_printf(&e->model, "%" PRId64, p->piece[i]) : cut_word(&e->model, c.at[i]);
+        p->cut[i] = constant ? arena_printf(&e->model, "%" PRId64, p->piece[i])
+                             : cut_word(&e->model, c.at[i]);
         from = constant ? c.at[i]->value.i : -1;
     }
     p->piece[p->n_cuts] = extent < 0 || from < 0 ? -1 : extent - from;

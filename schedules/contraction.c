@@ -1,25 +1,26 @@
 /* contraction.c - the tile of a contraction as steps. Two shapes of inner loop:
  *
- *     lanes along n    n.o m.o k.. [m.i n.i]     a register tile of mr x nr; constant operands in panels
+ *     lanes along n    n.o m.o k.. [m.i n.i]     a register tile of mr x nr; constants in panels
  *                                                (without lanes the same, of scalars)
  *     lanes along k    n.o m.o k.o [m.i n.i k.i] mr x nr dot products with private sums
  *
- * A cut makes two of n's loops, n.0 and n.1, each with the same steps. The loop that threads share stands
- * outermost. needs: what look_contraction found. breaks: nothing; whether it is legal, the mechanism says. */
+ * A cut makes two of n's loops, n.0 and n.1, each with the same steps. The loop that threads
+ * share stands outermost. needs: what look_contraction found. breaks: nothing; whether it is
+ * legal, the mechanism says. */
 #include "schedules/schedules_int.h"
 
 #define LINE_BYTES 64
-#define MAX_LINES 8 /* fetched ahead at one turn, in all panels */
+#define MAX_LINES 4 /* fetched ahead at one turn, in all panels (MAX_READS is as many) */
 
 typedef struct Builder {
     const Kernel *k;
     const Contraction *c;
     const Tile *t;
     Schedule *s;
-    int n_pieces;           /* of n */
-    const char *red, *m;    /* names of axes; m may be NULL */
+    int n_pieces;        /* of n */
+    const char *red, *m; /* names of axes; m may be NULL */
     char piece[2][MAX_LOOK_NAME + 3];
-    int n_halves;           /* loops that the reduction becomes, outermost first */
+    int n_halves; /* loops that the reduction becomes, outermost first */
     const char *half[3];
 } Builder;
 
@@ -35,14 +36,16 @@ int tile_registers(const Look *l, const Target *t, const Tile *tile)
         return sums * tile->mr * tile->nr * (int)blocks(tile->lanes, t->lanes) + tile->mr + 1;
     }
     int vectors = tile->lanes == LANES_NONE ? tile->nr : (int)blocks(tile->nr, t->lanes);
-    bool from_memory = t->feature == FEAT_AVX512F; /* its multiply-add spreads one element as it reads it */
+    bool from_memory = t->feature == FEAT_AVX512F; /* one element is spread as it is read */
     return sums * (tile->mr + 1) * vectors + (tile->lanes == LANES_NONE || !from_memory);
 }
 
-/* Tiles of rows read one panel again and again: L2 or this thread's share of L3 should hold it. */
+/* Tiles of rows read one panel again and again: L2 or this thread's share of L3 should hold
+ * it. */
 bool panel_fits(const Look *l, const PickHint *hint, const Tile *tile)
 {
-    int64_t k = axis_extent(l->k, hint, l->c.red), cache = hint->l2_bytes + hint->l3_bytes / hint_threads(hint);
+    int64_t k = axis_extent(l->k, hint, l->c.red);
+    int64_t cache = hint->l2_bytes + hint->l3_bytes / hint_threads(hint);
     return k < 0 || hint->l2_bytes == 0 || tile->nr <= hint_target(hint)->lanes ||
            k * tile->nr * l->c.n_sums * (int64_t)sizeof(float) <= cache;
 }
@@ -82,7 +85,10 @@ static bool packs(const Builder *b)
 /* Only where all that n reads is padded too may a tile be computed beyond its end. */
 static const char *tail_of_n(const Builder *b)
 {
-    return lanes_k(b->t) || !b->t->lanes ? "switch" : packs(b) && b->c->n_loose == 0 ? "pad" : "peel";
+    if (lanes_k(b->t) || b->t->lanes == LANES_NONE) {
+        return "switch";
+    }
+    return packs(b) && b->c->n_loose == 0 ? "pad" : "peel";
 }
 
 static void split_all(Builder *b)
@@ -207,7 +213,8 @@ static void annotate(const Builder *b)
 
 /* ---- where operands lie ---- */
 
-/* The order in which the loops read it: batch, n.o, the reduction, n.i; lanes along k stay innermost. */
+/* The order in which the loops read it: batch, n.o, the reduction, n.i; lanes along k stay
+ * innermost. */
 static void pack_one(const Builder *b, int panel)
 {
     Words w = {""};
@@ -238,9 +245,11 @@ static void prefetch_one(const Builder *b, int panel)
     bool written_out = lanes_k(b->t) || b->t->ku > 1;
     const char *half = b->half[b->n_halves - 1 - written_out];
     int elements = b->t->nr * (lanes_k(b->t) ? b->t->lanes : b->t->ku);
-    int64_t lines = blocks(elements * (b->t->bf16 ? 2 : 4), LINE_BYTES), most = MAX_LINES / 2 / b->c->n_panels;
-    for (int i = 0; i < (lines < most ? lines : most < 1 ? 1 : most); i++) {
-        schedule_add(b->s, STEP_PREFETCH, "%s %s%s %d", b->k->operand.at[b->c->panel[panel]].name, b->red, half,
+    int64_t lines = blocks(elements * (b->t->bf16 ? 2 : 4), LINE_BYTES);
+    int64_t most = MAX_LINES / b->c->n_panels;
+    for (int i = 0; i < (lines < most ? lines : most); i++) {
+        schedule_add(b->s, STEP_PREFETCH, "%s %s%s %d",
+                     b->k->operand.at[b->c->panel[panel]].name, b->red, half,
                      b->t->prefetch + i * LINE_BYTES);
     }
 }
@@ -251,8 +260,8 @@ static void stage_all(const Builder *b)
         for (int i = 0; i < b->c->n_loose; i++) {
             int only = b->n_pieces > 1 ? b->c->loose_piece[i] : 0;
             if (only == 0 || only == p + 1) {
-                schedule_add(b->s, STEP_STAGE, "%s %s%s", b->k->operand.at[b->c->loose[i]].name, b->piece[p],
-                             tiles_n(b) ? ".o" : "");
+                schedule_add(b->s, STEP_STAGE, "%s %s%s", b->k->operand.at[b->c->loose[i]].name,
+                             b->piece[p], tiles_n(b) ? ".o" : "");
             }
         }
     }
@@ -273,7 +282,8 @@ static void share(const Builder *b)
 
 void contraction_schedule(const Look *l, const Recipe *p, Schedule *out)
 {
-    Builder b = {.k = l->k, .c = &l->c, .t = &p->tile, .s = out, .red = axis_text(l->k, l->c.red)};
+    Builder b = {.k = l->k, .c = &l->c, .t = &p->tile, .s = out};
+    b.red = axis_text(l->k, l->c.red);
     b.m = l->c.m < 0 ? NULL : axis_text(l->k, l->c.m);
     *out = (Schedule){0};
     split_names(&b);

@@ -1,6 +1,7 @@
-/* default.c - a schedule for every kernel without tuning: the recipe of its class, each in a file of its own.
- * A class proposes recipes, best first, and the mechanism accepts or refuses; where nothing is accepted the
- * kernel keeps its naive nest. needs: a finished naive kernel. breaks: nothing. */
+/* default.c - a schedule for every kernel without tuning: the recipe of its class, each in a
+ * file of its own. A class proposes recipes, best first, and the mechanism accepts or refuses;
+ * where nothing is accepted the kernel keeps its naive nest. needs: a finished naive kernel.
+ * breaks: nothing. */
 #include "schedules/schedules_int.h"
 
 void schedule_default(Env *e, const Kernel *k, const PickHint *hint, Schedule *out)
@@ -14,7 +15,8 @@ void schedule_default(Env *e, const Kernel *k, const PickHint *hint, Schedule *o
     }
 }
 
-static void pick_default(void *ctx, Env *e, const Kernel *k, const PickHint *hint, Schedule *out)
+static void pick_default(void *ctx, Env *e, const Kernel *k, const PickHint *hint,
+                         Schedule *out)
 {
     (void)ctx;
     schedule_default(e, k, hint, out);

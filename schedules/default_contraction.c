@@ -1,29 +1,31 @@
-/* default_contraction.c - the tile of a contraction from the target's registers, where constant operands go
- * into panels; lanes along the reduction where they cannot.
+/* default_contraction.c - the tile of a contraction from the target's registers, where constant
+ * operands go into panels; lanes along the reduction where they cannot.
  *
- *     many rows     mr x 2 vectors, as many rows as leave a register for each vector and one for the factor
+ *     many rows     mr x 2 vectors: as many rows as leave a register for every vector of the
+ *                   panels and one for the other factor
  *     2..14 rows    exactly these, and the panels are fetched ahead
  *     one row       up to 4 vectors wide: nothing is reused, memory is all that counts
  *
- * Figures are those of a sweep on AVX-512; other targets follow by their registers. */
+ * Figures are what was measured best on AVX-512; other targets follow by their registers. */
 #include "schedules/schedules_int.h"
 
 #define PREFETCH_BYTES 1024
-#define MAX_ROWS 14        /* of a tile; with so few in all the panels are read once: memory bound */
-#define UNKNOWN_ROWS 12    /* of a tile where m is not known: its tails cost less code */
-#define SMALL_WORK 20000   /* products that take less than waking another thread */
-#define MAX_COLUMNS_K 4    /* dot products side by side with lanes along the reduction */
-#define STAGED_ROWS 32     /* so many rows make up for copying a tile first */
+#define MAX_ROWS 14 /* of a tile; with so few in all the panels are read once: memory bound */
+#define UNKNOWN_ROWS 12  /* of a tile where m is not known: its tails cost less code */
+#define SMALL_WORK 20000 /* products that take less than waking another thread */
+#define MAX_COLUMNS_K 4  /* dot products side by side with lanes along the reduction */
+#define STAGED_ROWS 32   /* so many rows make up for copying a tile first */
 
 static int64_t rows_of(const Look *l, const PickHint *hint)
 {
     return l->c.m < 0 ? 1 : axis_extent(l->k, hint, l->c.m);
 }
 
-/* Rows that fit: sums * mr * vectors accumulators, the vectors of every panel, one broadcast factor. */
+/* Rows that fit: sums * mr * vectors accumulators, the vectors of every panel, one broadcast
+ * factor. */
 static int rows_that_fit(const Contraction *c, const Target *t, int nr)
 {
-    int vectors = (nr + t->lanes - 1) / t->lanes;
+    int vectors = (int)blocks(nr, t->lanes);
     int rows = (t->n_registers - 1 - c->n_sums * vectors) / (c->n_sums * vectors);
     return rows < 1 ? 1 : rows > MAX_ROWS ? MAX_ROWS : rows;
 }
@@ -63,11 +65,13 @@ static int wide_columns(const Look *l, const PickHint *hint, bool panels)
     return (int)best;
 }
 
-/* Which loop threads share: the batch, else of n and m the first with work for all, which then is outermost. */
+/* Which loop threads share: the batch, else of n and m the first with work for all, which
+ * then is outermost. */
 static void share(const Look *l, const PickHint *hint, Tile *t)
 {
     int64_t batch = l->c.shared < 0 ? 1 : blocks(axis_extent(l->k, hint, l->c.shared), 1);
-    int64_t m = blocks(rows_of(l, hint), t->mr), n = blocks(axis_extent(l->k, hint, l->c.n), t->nr);
+    int64_t m = blocks(rows_of(l, hint), t->mr);
+    int64_t n = blocks(axis_extent(l->k, hint, l->c.n), t->nr);
     int64_t threads = hint_threads(hint), most = m > n ? m : n;
     n = t->cut ? 1 : n;
     if (threads == 1 || kernel_work(l->k, hint, SMALL_WORK) < SMALL_WORK) {
@@ -108,11 +112,12 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
 static Tile lanes_along_k(const Look *l, const PickHint *hint)
 {
     const Target *t = hint_target(hint);
-    int64_t m = rows_of(l, hint), n = axis_constant(l->k, l->c.n), k = axis_constant(l->k, l->c.red);
-    int64_t widest = m == 1 ? 2 * t->lanes : t->lanes, rows = t->n_registers / 2 / MAX_COLUMNS_K / l->c.n_sums;
-    rows = rows < 1 ? 1 : rows;
+    int64_t m = rows_of(l, hint), k = axis_constant(l->k, l->c.red);
+    int64_t n = axis_constant(l->k, l->c.n), widest = m == 1 ? 2 * t->lanes : t->lanes;
+    int64_t rows = t->n_registers / 2 / MAX_COLUMNS_K / l->c.n_sums;
+    rows = rows < 1 || (m >= 0 && m < 2) ? 1 : power_below(m < 0 ? rows : m, rows);
     Tile tile = {.lanes = (int)power_below(k < 1 ? widest : k, widest),
-                 .mr = (int)power_below(m < 0 ? rows : m < 1 ? 1 : m, rows),
+                 .mr = (int)rows,
                  .nr = (int)power_below(n < 1 ? MAX_COLUMNS_K : n, MAX_COLUMNS_K),
                  .ku = 1,
                  .cut = l->c.cut != NULL,
@@ -144,7 +149,8 @@ static bool propose(Env *e, const Look *l, const PickHint *hint, Tile t, Recipe 
 static bool along_n(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     int64_t m = rows_of(l, hint);
-    Tile panels = lanes_along_n(l, hint, true, LANES_N), loose = lanes_along_n(l, hint, false, LANES_N);
+    Tile panels = lanes_along_n(l, hint, true, LANES_N);
+    Tile loose = lanes_along_n(l, hint, false, LANES_N);
     Tile staged = lanes_along_n(l, hint, false, LANES_STAGED);
     if (l->c.n_panels > 0 && panels.nr > 1 && propose(e, l, hint, panels, out)) {
         return true;
@@ -153,7 +159,8 @@ static bool along_n(Env *e, const Look *l, const PickHint *hint, Recipe *out)
         return true;
     }
     staged.kc = 0;
-    return m >= STAGED_ROWS && staged.nr > 1 && !l->c.loose_all && propose(e, l, hint, staged, out);
+    return m >= STAGED_ROWS && staged.nr > 1 && !l->c.loose_all &&
+           propose(e, l, hint, staged, out);
 }
 
 static bool along_k(Env *e, const Look *l, const PickHint *hint, Recipe *out)
@@ -165,7 +172,7 @@ static bool along_k(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 bool default_contraction(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     int64_t n = axis_constant(l->k, l->c.n);
-    bool narrow = n >= 0 && n < hint_target(hint)->lanes / 2; /* lanes along n would stay empty */
+    bool narrow = n >= 0 && n < hint_target(hint)->lanes / 2; /* lanes would stay empty */
     if (narrow ? along_k(e, l, hint, out) || along_n(e, l, hint, out)
                : along_n(e, l, hint, out) || along_k(e, l, hint, out)) {
         return true;

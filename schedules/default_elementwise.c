@@ -1,6 +1,7 @@
-/* default_elementwise.c - kernels without reductions: the last axis cut where conditions on it end, two vectors
- * along what results, the first axis with work for every thread outermost. Gathers take the same recipe.
- * needs: a kernel of class elementwise or gather. breaks: nothing. */
+/* default_elementwise.c - kernels without reductions: the last axis cut where conditions on it
+ * end, two vectors along what results, the first axis with work for every thread outermost.
+ * Gathers take the same recipe. needs: a kernel of class elementwise or gather. breaks:
+ * nothing. */
 #include "schedules/schedules_int.h"
 
 #define SMALL_WORK 16000 /* elements that take less than waking another thread */
@@ -61,7 +62,10 @@ bool default_elementwise(Env *e, const Look *l, const PickHint *hint, Recipe *ou
 
 bool default_other(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
-    out->point = (PointRecipe){.par = hint_threads(hint) > 1};
+    int axis = kernel_outermost(l->k);
+    bool turns =
+        axis >= 0 && (uint64_t)axis_constant(l->k, axis) > 1; /* or as often as a symbol says */
+    out->point = (PointRecipe){.par = hint_threads(hint) > 1 && turns};
     out->point.par = out->point.par && recipe_legal(e, l, out);
     return true;
 }

@@ -1,11 +1,11 @@
-/* default_row.c - rows: two vectors along the reductions and along what follows them, exp once and by the
- * polynomial, rows shared by threads. What the mechanism refuses is left out, one wish at a time.
- * needs: a kernel of class row. breaks: nothing. */
+/* default_row.c - rows: two vectors along the reductions and along what follows them, exp once
+ * and by the polynomial, rows shared by threads. What the mechanism refuses is left out, one
+ * wish at a time. needs: a kernel of class row. breaks: nothing. */
 #include "schedules/schedules_int.h"
 
 #define SMALL_WORK 16000 /* elements that take less than waking another thread */
 
-int row_lanes_for(const Look *l, const AxisList *axes, int64_t widest)
+int row_lanes(const Look *l, const AxisList *axes, int64_t widest)
 {
     for (int i = 0; i < axes->n; i++) {
         int64_t n = axis_constant(l->k, axes->at[i]);
@@ -38,12 +38,14 @@ static bool try(Env *e, const Look *l, Recipe *now, RowRecipe wish)
     return legal;
 }
 
-/* In a single phase, lanes along a space axis leave the order of the sums as it is: these come first. */
+/* In a single phase, lanes along a space axis leave the order of the sums as it is: these
+ * come first. */
 static void choose_lanes(Env *e, const Look *l, int64_t widest, Recipe *out)
 {
     const Rows *r = &l->r;
     AxisList last = {.n = r->outer.n > 0, .at = {r->outer.n ? r->outer.at[r->outer.n - 1] : 0}};
-    int lanes_j = row_lanes_for(l, r->single ? &last : &r->inner, widest), lanes_r = row_lanes_for(l, &r->reduce, widest);
+    int lanes_j = row_lanes(l, r->single ? &last : &r->inner, widest);
+    int lanes_r = row_lanes(l, &r->reduce, widest);
     RowRecipe p = {.lanes_j = lanes_j};
     if (lanes_j && try(e, l, out, p) && r->single) {
         return;

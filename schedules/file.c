@@ -1,5 +1,6 @@
-/* file.c - .sched files: tuned rows as text, for machines without a database. Loading is all or nothing: a file
- * that was cut short, at any byte, is refused. Lines that start with # are for people.
+/* file.c - .sched files: tuned rows as text, for machines without a database. Loading is all or
+ * nothing: a file that was cut short, at any byte, is refused. Lines that start with # are for
+ * people.
  *
  *     nanocompile schedules 1 SIGNATURE
  *     KEY s0=1..64,s1=* => split n 32 pad; par n.o ; C-HASH     (C-HASH - : not known; sizes * : any)
@@ -75,7 +76,8 @@ static char *next_line(Reader *r)
         r->line++;
         const char *nl = memchr(r->at, '\n', (size_t)(r->end - r->at));
         if (!nl) {
-            bad_line(r, r->at == r->end ? "the file ends without its closing line" : "the line is not complete");
+            bad_line(r, r->at == r->end ? "the file ends without its closing line"
+                                        : "the line is not complete");
         }
         char *line = arena_strn(&r->e->model, r->at, (size_t)(nl - r->at));
         if (memchr(r->at, '\0', (size_t)(nl - r->at))) {
@@ -133,7 +135,8 @@ static bool parse_range(const char **s, SymRange *out)
         return false;
     }
     *s += 2;
-    return !(**s >= '0' && **s <= '9') || (parse_count(s, &out->most) && out->least <= out->most);
+    return !(**s >= '0' && **s <= '9') ||
+           (parse_count(s, &out->most) && out->least <= out->most);
 }
 
 static bool parse_ranges(const char *s, TunedRow *row)
@@ -188,12 +191,13 @@ static void parse_header(Reader *r, const char *signature, SchedFile *out)
     }
     out->signature = line + strlen(HEADER);
     if (signature && strcmp(signature, out->signature)) {
-        fail(r->e, E_INPUT, "%s:%d: the schedules were found on '%s', not on '%s'.", r->file, r->line,
-             out->signature, signature);
+        fail(r->e, E_INPUT, "%s:%d: the schedules were found on '%s', not on '%s'.", r->file,
+             r->line, out->signature, signature);
     }
 }
 
-void sched_parse(Env *e, const char *text, size_t len, const char *file, const char *signature, SchedFile *out)
+void sched_parse(Env *e, const char *text, size_t len, const char *file, const char *signature,
+                 SchedFile *out)
 {
     Reader r = {e, file, text, text + len, 0};
     char *line;

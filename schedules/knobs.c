@@ -1,5 +1,5 @@
-/* knobs.c - choices as numbers in a recipe, and as words for people. A knob is one int of the class's recipe
- * (KnobRow.offset); its choices rise, so that equal choices mean equal points.
+/* knobs.c - choices as numbers in a recipe, and as words for people. A knob is one int of the
+ * class's recipe (KnobRow.offset); its choices rise, so that equal choices mean equal points.
  * needs: a space whose class policy is set. breaks: nothing. */
 #include <string.h>
 
@@ -27,6 +27,21 @@ void choice_powers(Knob *k, int64_t least, int64_t most)
             choice_add(k, (int)p);
         }
     }
+}
+
+void choice_flag(Knob *k, bool both)
+{
+    choice_add(k, 0);
+    if (both) {
+        choice_add(k, 1);
+    }
+}
+
+int log2_of(int n)
+{
+    int log = n < 1 ? 0 : 31 - __builtin_clz((unsigned)n);
+    check(log < MAX_LOG2);
+    return log;
 }
 
 int *recipe_slot(const SpaceInside *in, Recipe *p, int knob)

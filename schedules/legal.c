@@ -1,5 +1,5 @@
-/* legal.c - asking the mechanism whether a schedule is legal. Its answer is the only authority: policies
- * may guess, and then ask. needs: nothing but the kernel. keeps: no memory. */
+/* legal.c - asking the mechanism whether a schedule is legal. Its answer is the only authority:
+ * policies may guess, and then ask. needs: nothing but the kernel. keeps: no memory. */
 #include "schedules/schedules_int.h"
 
 bool schedule_legal(Env *e, const Kernel *k, const Schedule *s, Err *why)

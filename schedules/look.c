@@ -1,5 +1,6 @@
-/* look.c - questions about a kernel that policies ask: extents, who reads what, which operations there are.
- * needs: a finished naive kernel. breaks: nothing; the kernel is only read. */
+/* look.c - questions about a kernel that policies ask: extents, who reads what, which
+ * operations there are. needs: a finished naive kernel. breaks: nothing; the kernel is only
+ * read. */
 #include "schedules/schedules_int.h"
 
 #include <inttypes.h>
@@ -144,12 +145,14 @@ const Expr *cut_bound(const Expr *x, int axis)
 
 const char *cut_word(Arena *m, const Expr *bound)
 {
-    return bound->kind == X_SYM ? arena_printf(m, "s%d", bound->id) : arena_printf(m, "%" PRId64, bound->value.i);
+    return bound->kind == X_SYM ? arena_printf(m, "s%d", bound->id)
+                                : arena_printf(m, "%" PRId64, bound->value.i);
 }
 
 /* ---- sizes ---- */
 
-/* The value of i64 arithmetic over symbols, or -1 where one is not known. Extents are never negative. */
+/* The value of i64 arithmetic over symbols, or -1 where one is not known. Extents are never
+ * negative. */
 static int64_t known_value(const Expr *x, const int64_t *sym)
 {
     if (x->kind == X_CONST) {

@@ -1,6 +1,7 @@
-/* look_contraction.c - is a nest sums of products over one reduce axis, and which part does each axis and
- * operand play in it? n is the axis along which vectors can lie, m the one along which their other factor
- * changes, the rest is batch. needs: a finished naive kernel. breaks: nothing. */
+/* look_contraction.c - is a nest sums of products over one reduce axis, and which part does
+ * each axis and operand play in it? n is the axis along which vectors can lie, m the one along
+ * which their other factor changes, the rest is batch. needs: a finished naive kernel. breaks:
+ * nothing. */
 #include "schedules/schedules_int.h"
 
 typedef struct Product {
@@ -27,7 +28,8 @@ static int varying_factor(const Phase *p, const Product *x, int axis)
 
 /* ---- axes ---- */
 
-/* n: the last axis that one factor varies along; m: the last that only the other does; else batch. */
+/* n: the last axis that one factor varies along; m: the last that only the other does; else
+ * batch. */
 static bool give_axes(const Kernel *k, Contraction *c, const Phase *p, const Product *x)
 {
     int factor_n = 0;
@@ -53,16 +55,17 @@ static bool give_axes(const Kernel *k, Contraction *c, const Phase *p, const Pro
             c->shared = c->shared < 0 && !axis_is_unit(&k->nest, axis) ? axis : c->shared;
         }
     }
-    return c->n >= 0 && c->red >= 0 && value_has_axis(p, x->a, c->red) && value_has_axis(p, x->b, c->red);
+    return c->n >= 0 && c->red >= 0 && value_has_axis(p, x->a, c->red) &&
+           value_has_axis(p, x->b, c->red);
 }
 
 /* ---- operands ---- */
 
 typedef struct Reads { /* of one operand */
-    int operand, n;     /* n: an axis */
-    const Expr *index;  /* the last one seen */
-    bool several;       /* indices */
-    bool along_n;       /* one of them varies along n */
+    int operand, n;    /* n: an axis */
+    const Expr *index; /* the last one seen */
+    bool several;      /* indices */
+    bool along_n;      /* one of them varies along n */
 } Reads;
 
 static void find_read(const Expr *x, void *ctx)
@@ -90,7 +93,8 @@ static bool reads(const Expr *x, int operand)
 static void find_branch(const Expr *x, void *ctx)
 {
     Branch *b = ctx;
-    b->found = b->found || (x->kind == X_SELECT && (reads(x->b, b->operand) || reads(x->c, b->operand)));
+    b->found = b->found ||
+               (x->kind == X_SELECT && (reads(x->b, b->operand) || reads(x->c, b->operand)));
 }
 
 /* What is read only under a condition is no panel: lanes would read both sides. */
@@ -99,8 +103,8 @@ static bool can_be_packed(const Kernel *k, const Contraction *c, const Phase *p,
     const Operand *o = &k->operand.at[r->operand];
     Branch b = {.operand = r->operand};
     reduction_visit(p, find_branch, &b);
-    return !b.found && o->constant && o->dtype == DT_F32 && !r->several && c->n_panels < MAX_READS &&
-           (c->m < 0 || !expr_has_axis(r->index, c->m));
+    return !b.found && o->constant && o->dtype == DT_F32 && !r->several &&
+           c->n_panels < MAX_READS && (c->m < 0 || !expr_has_axis(r->index, c->m));
 }
 
 /* Operands read along n in the reduction are panels or loose. */
@@ -149,7 +153,8 @@ static void find_cut(const Expr *x, void *ctx)
 static void find_chunk(const Expr *x, void *ctx)
 {
     Finder *f = ctx;
-    bool divides = x->kind == X_OP && (x->op == S_IDIV || x->op == S_MOD) && x->b->kind == X_CONST;
+    bool divides =
+        x->kind == X_OP && (x->op == S_IDIV || x->op == S_MOD) && x->b->kind == X_CONST;
     if (divides && x->a->kind == X_AXIS && x->a->id == f->c->red) {
         int64_t extent = axis_constant(f->k, f->c->red), n = x->b->value.i;
         f->c->chunk = n > 1 && extent > n && extent % n == 0 ? n : f->c->chunk;

@@ -1,21 +1,20 @@
-/* points.c - the recipe of a kernel without reductions as steps: the last axis cut where conditions on it end,
- * lanes along its pieces, one axis outermost and shared by threads. Serves elementwise kernels, copies and
- * gathers; and, for kernels of no class, only the sharing.
- * needs: what look_points found. breaks: nothing; whether it is legal, the mechanism says. */
+/* points.c - the recipe of a kernel without reductions as steps: the last axis cut where
+ * conditions on it end, lanes along its pieces, one axis outermost and shared by threads.
+ * Serves elementwise kernels, copies and gathers; and, for kernels of no class, only the
+ * sharing. needs: what look_points found. breaks: nothing; whether it is legal, the mechanism
+ * says. */
 #include "schedules/schedules_int.h"
-
-#include <string.h>
 
 typedef struct Builder {
     const Kernel *k;
     const Points *p;
     const PointRecipe *recipe;
     Schedule *s;
-    int last;                          /* axis, or -1 */
-    int shared;                        /* axis, or -1 */
-    int n_pieces;                      /* of the last axis */
-    char name[MAX_CUTS + 1][16];
-    int lanes[MAX_CUTS + 1];           /* 0: too short for lanes */
+    int last;     /* axis, or -1 */
+    int shared;   /* axis, or -1 */
+    int n_pieces; /* of the last axis */
+    Words name[MAX_CUTS + 1];
+    int lanes[MAX_CUTS + 1]; /* 0: too short for lanes */
 } Builder;
 
 int64_t point_longest(const Look *l, bool cut)
@@ -37,7 +36,8 @@ int point_lanes(const Look *l, bool cut, int widest)
 int point_least_lanes(const Look *l, const Target *t)
 {
     int half = t->lanes / 2 < 2 ? 2 : t->lanes / 2;
-    int whole = point_lanes(l, false, half), pieces = point_lanes(l, true, half), least = whole < pieces ? whole : pieces;
+    int whole = point_lanes(l, false, half), pieces = point_lanes(l, true, half);
+    int least = whole < pieces ? whole : pieces;
     return least < 2 ? 2 : least;
 }
 
@@ -49,24 +49,30 @@ int64_t point_turns(const Look *l, const PickHint *hint, const PointRecipe *p)
     return last && p->cut ? 1 : blocks(n, last && p->lanes ? p->lanes : 1);
 }
 
-/* j; cut once j.0 j.1; cut again j.0 j.1.0 j.1.1 */
-static void name_pieces(Builder *b)
+/* Lanes for a piece of n elements (-1: not known): 0 where it is too short. */
+static int lanes_in(int64_t n, int lanes)
 {
-    char stem[16] = "";
+    int fit = lanes ? (int)power_below(n < 0 ? lanes : n < 1 ? 1 : n, lanes) : 0;
+    return fit > 1 ? fit : 0;
+}
+
+/* j; cut once j.0 j.1; cut again j.0 j.1.0 j.1.1 */
+static void cut_pieces(Builder *b)
+{
+    Words stem = {""};
     b->n_pieces = b->last < 0 ? 0 : 1 + (b->recipe->cut ? b->p->n_cuts : 0);
     if (b->last >= 0) {
-        snprintf(stem, sizeof stem, "%s", axis_text(b->k, b->last));
+        word_add(&stem, ' ', axis_text(b->k, b->last), "");
     }
     for (int i = 0; i < b->n_pieces; i++) {
         bool final = i == b->n_pieces - 1;
         int64_t n = b->n_pieces > 1 ? b->p->piece[i] : axis_constant(b->k, b->last);
-        int64_t most = n < 0 ? b->recipe->lanes : n < 1 ? 1 : n;
-        check(snprintf(b->name[i], sizeof b->name[i], "%.12s%s", stem, final ? "" : ".0") < 16);
-        b->lanes[i] = b->recipe->lanes ? (int)power_below(most < 1 ? 1 : most, b->recipe->lanes) : 0;
-        b->lanes[i] = b->lanes[i] > 1 ? b->lanes[i] : 0;
+        b->name[i] = stem;
+        b->lanes[i] = lanes_in(n, b->recipe->lanes);
         if (!final) {
-            schedule_add(b->s, STEP_CUT, "%s %s", stem, b->p->cut[i]);
-            strcat(stem, ".1");
+            schedule_add(b->s, STEP_CUT, "%s %s", stem.text, b->p->cut[i]);
+            word_add(&b->name[i], '.', "0", "");
+            word_add(&stem, '.', "1", "");
         }
     }
 }
@@ -79,7 +85,7 @@ static bool shares_inner(const Builder *b)
 static void add_axis(const Builder *b, Words *w, int axis, int piece)
 {
     if (axis == b->last) {
-        word_add(w, ' ', b->name[piece], b->lanes[piece] ? ".o" : "");
+        word_add(w, ' ', b->name[piece].text, b->lanes[piece] ? ".o" : "");
     } else {
         word_add(w, ' ', axis_text(b->k, axis), "");
     }
@@ -95,7 +101,7 @@ static void order_piece(const Builder *b, int piece)
         }
     }
     if (b->lanes[piece]) {
-        word_add(&w, ' ', b->name[piece], ".i");
+        word_add(&w, ' ', b->name[piece].text, ".i");
     }
     schedule_add(b->s, STEP_ORDER, "%s", w.text);
 }
@@ -120,10 +126,10 @@ void point_schedule(const Look *l, const Recipe *recipe, Schedule *out)
     b.last = p->inner.n ? p->inner.at[p->inner.n - 1] : -1;
     b.shared = b.recipe->par > 0 && b.recipe->par <= axes->n ? axes->at[b.recipe->par - 1] : -1;
     *out = (Schedule){0};
-    name_pieces(&b);
+    cut_pieces(&b);
     for (int i = 0; i < b.n_pieces; i++) {
         if (b.lanes[i]) {
-            schedule_add(out, STEP_SPLIT, "%s %d %s", b.name[i], b.lanes[i],
+            schedule_add(out, STEP_SPLIT, "%s %d %s", b.name[i].text, b.lanes[i],
                          b.recipe->tail == TAIL_BY_MASK ? "mask" : "peel");
         }
     }
@@ -135,7 +141,7 @@ void point_schedule(const Look *l, const Recipe *recipe, Schedule *out)
     }
     for (int i = 0; i < b.n_pieces; i++) {
         if (b.lanes[i]) {
-            schedule_add(out, STEP_VEC, "%s.i", b.name[i]);
+            schedule_add(out, STEP_VEC, "%s.i", b.name[i].text);
         }
     }
     if (b.recipe->approx) {
@@ -148,12 +154,19 @@ void point_schedule(const Look *l, const Recipe *recipe, Schedule *out)
     }
 }
 
+int kernel_outermost(const Kernel *k)
+{
+    const Nest *n = &k->nest;
+    if (n->outer.n) {
+        return n->outer.at[0];
+    }
+    return n->phase.n && n->phase.at[0].loops.n ? n->phase.at[0].loops.at[0] : -1;
+}
+
 void other_schedule(const Look *l, const Recipe *recipe, Schedule *out)
 {
-    const Nest *n = &l->k->nest;
-    const int *loops = n->outer.n ? n->outer.at : n->phase.n ? n->phase.at[0].loops.at : NULL;
     *out = (Schedule){0};
-    if (loops && recipe->point.par) {
-        schedule_add(out, STEP_PAR, "%.60s", axis_text(l->k, loops[0]));
+    if (recipe->point.par && kernel_outermost(l->k) >= 0) {
+        schedule_add(out, STEP_PAR, "%.60s", axis_text(l->k, kernel_outermost(l->k)));
     }
 }

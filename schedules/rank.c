@@ -1,10 +1,11 @@
 /* rank.c - counting legal points without visiting them all, and numbering them.
  *
- * A rule looks at a few knobs and is asked as soon as the last of them is set. What can still go wrong below a
- * depth depends only on those earlier knobs that later rules look at: the live ones. So the number of legal
- * points below is kept by depth and live values, and found once for each (a transfer matrix in all but name).
- * Rank adds the counts of the choices passed by, unrank subtracts them: both take n_knobs * choices look-ups.
- * needs: knobs and rules set. breaks: nothing. */
+ * A rule looks at a few knobs and is asked as soon as the last of them is set. What can still
+ * go wrong below a depth depends only on those earlier knobs that later rules look at: the live
+ * ones. So the number of legal points below is kept by depth and live values, and found once
+ * for each (a transfer matrix in all but name). Rank adds the counts of the choices passed by,
+ * unrank subtracts them: both take n_knobs * choices look-ups. needs: knobs and rules set.
+ * breaks: nothing. */
 #include <string.h>
 
 #include "schedules/schedules_int.h"

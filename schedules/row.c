@@ -1,6 +1,7 @@
-/* row.c - the recipe of a row kernel as steps: lanes along the reductions with private sums, lanes along the
- * phases that use their results, rows shared by threads. Kept values are named first, while axes are whole.
- * needs: what look_rows found. breaks: nothing; whether it is legal, the mechanism says. */
+/* row.c - the recipe of a row kernel as steps: lanes along the reductions with private sums,
+ * lanes along the phases that use their results, rows shared by threads. Kept values are named
+ * first, while axes are whole. needs: what look_rows found. breaks: nothing; whether it is
+ * legal, the mechanism says. */
 #include "schedules/schedules_int.h"
 
 static const char *tail_word(const RowRecipe *p)
@@ -8,7 +9,8 @@ static const char *tail_word(const RowRecipe *p)
     return p->tail == TAIL_BY_MASK ? "mask" : "peel";
 }
 
-static void lanes_along(const Look *l, int axis, int lanes, const RowRecipe *p, bool reduce, Schedule *out)
+static void lanes_along(const Look *l, int axis, int lanes, const RowRecipe *p, bool reduce,
+                        Schedule *out)
 {
     const char *name = axis_text(l->k, axis);
     schedule_add(out, STEP_SPLIT, "%s %d %s", name, lanes, tail_word(p));
@@ -41,7 +43,8 @@ int64_t row_turns(const Look *l, const PickHint *hint, const RowRecipe *p)
     return blocks(axis_extent(l->k, hint, axis), lanes ? p->lanes_j : 1);
 }
 
-/* The outer axes, the shared one first; in a single phase also the reduction and what is inside it. */
+/* The outer axes, the shared one first; in a single phase also the reduction and what is
+ * inside it. */
 static void order_axes(const Look *l, const RowRecipe *p, Schedule *out)
 {
     const Rows *r = &l->r;
@@ -52,7 +55,8 @@ static void order_axes(const Look *l, const RowRecipe *p, Schedule *out)
         for (int i = 0; i < r->outer.n; i++) {
             int axis = r->outer.at[i];
             if ((axis == shared) == (turn == 0)) {
-                word_add(&w, ' ', axis_text(l->k, axis), inside && axis == last_outer(r) ? ".o" : "");
+                word_add(&w, ' ', axis_text(l->k, axis),
+                         inside && axis == last_outer(r) ? ".o" : "");
             }
         }
     }
@@ -85,7 +89,8 @@ void row_schedule(const Look *l, const Recipe *recipe, Schedule *out)
         lanes_along(l, r->inner.at[i], p->lanes_j, p, false, out);
     }
     if (inside) {
-        schedule_add(out, STEP_SPLIT, "%s %d %s", axis_text(l->k, last_outer(r)), p->lanes_j, tail_word(p));
+        schedule_add(out, STEP_SPLIT, "%s %d %s", axis_text(l->k, last_outer(r)), p->lanes_j,
+                     tail_word(p));
     }
     if (inside || p->par > 1) {
         order_axes(l, p, out);
@@ -101,6 +106,7 @@ void row_schedule(const Look *l, const Recipe *recipe, Schedule *out)
     }
     int shared = shared_axis(r, p);
     if (shared >= 0) {
-        schedule_add(out, STEP_PAR, "%s%s", axis_text(l->k, shared), inside && shared == last_outer(r) ? ".o" : "");
+        schedule_add(out, STEP_PAR, "%s%s", axis_text(l->k, shared),
+                     inside && shared == last_outer(r) ? ".o" : "");
     }
 }

@@ -1,7 +1,8 @@
-/* space.c - the schedules of one kernel on one machine as an enumerable space: a class's knobs with the choices
- * that this kernel allows, its rules with their reasons, and the walk among the points that keep them.
- * Two legal points are two schedules: a knob that would change nothing is held at its first choice by a rule.
- * needs: a finished naive kernel. breaks: nothing. */
+/* space.c - the schedules of one kernel on one machine as an enumerable space: a class's knobs
+ * with the choices that this kernel allows, its rules with their reasons, and the walk among
+ * the points that keep them. Two legal points are two schedules: a knob that would change
+ * nothing is held at its first choice by a rule. needs: a finished naive kernel. breaks:
+ * nothing. */
 #include <math.h>
 
 #include "schedules/schedules_int.h"
@@ -12,8 +13,13 @@ void space_init(Env *e, Arena *m, Space *s, const Kernel *k, const PickHint *hin
     kernel_look(e, k, &in->look);
     in->policy = class_policy(in->look.class);
     in->hint = *hint;
-    *s = (Space){.class = in->look.class, .kernel = k, .hint = *hint, .n_knobs = in->policy->n_knobs,
-                 .n_rules = in->policy->n_rules, .n_points = 1, .in = in};
+    *s = (Space){.class = in->look.class,
+                 .kernel = k,
+                 .hint = *hint,
+                 .n_knobs = in->policy->n_knobs,
+                 .n_rules = in->policy->n_rules,
+                 .n_points = 1,
+                 .in = in};
     check(s->n_knobs <= MAX_KNOBS && s->n_rules <= MAX_RULES);
     check(s->n_knobs + in->policy->n_features <= MAX_FEATURES);
     for (int i = 0; i < s->n_knobs; i++) {
@@ -126,5 +132,6 @@ int space_features(const Space *s, const Point *p, double out[MAX_FEATURES])
 
 const char *space_feature_name(const Space *s, int feature)
 {
-    return feature < s->n_knobs ? s->knob[feature].name : s->in->policy->feature[feature - s->n_knobs];
+    return feature < s->n_knobs ? s->knob[feature].name
+                                : s->in->policy->feature[feature - s->n_knobs];
 }

@@ -1,17 +1,17 @@
-/* space_contraction.c - what can be tuned in sums of products: the register tile, where its lanes lie, how the
- * reduction is walked, which loop is outermost and shared, where operands lie and how far ahead they are
- * fetched. needs: class contraction. breaks: nothing. */
+/* space_contraction.c - what can be tuned in sums of products: the register tile, where its
+ * lanes lie, how the reduction is walked, which loop is outermost and shared, where operands
+ * lie and how far ahead they are fetched. needs: class contraction. breaks: nothing. */
 #include <math.h>
 
 #include "schedules/schedules_int.h"
 
 #define MAX_ROWS 14
 #define MAX_COLUMNS 16
-#define MAX_LOG 9 /* lanes and columns up to 256 */
 
 enum { LANES, MR, NR, KU, KC, CUT, PANELS, M_OUTER, PAR, PREFETCH, BF16, FMA, APPROX, N_KNOBS };
 #define BIT(knob) (1u << (knob))
 
+/* clang-format off */
 static const KnobRow knobs[N_KNOBS] = {
     [LANES] = {"lanes", offsetof(Tile, lanes), "where vectors lie: along n, of operands as they are or of staged tiles, or so many along the reduction", {"none", "n", "staged"}, "k"},
     [MR] = {"mr", offsetof(Tile, mr), "rows of the register tile", {NULL}, NULL},
@@ -27,26 +27,24 @@ static const KnobRow knobs[N_KNOBS] = {
     [FMA] = {"fma", offsetof(Tile, fma), "multiply and add in one rounding", {"no", "yes"}, NULL},
     [APPROX] = {"exp", offsetof(Tile, approx), "exp by libm or by the polynomial", {"libm", "polynomial"}, NULL},
 };
+/* clang-format on */
 
 /* ---- what the mechanism accepts ---- */
 
 typedef struct Facts {
-    bool along_n[2][2][2][MAX_LOG]; /* by staged, panels, cut, log2 nr */
-    bool along_k[2][2][MAX_LOG];    /* by panels, cut, log2 lanes */
+    bool along_n[2][2][2][MAX_LOG2]; /* by staged, panels, cut, log2 nr */
+    bool along_k[2][2][MAX_LOG2];    /* by panels, cut, log2 lanes */
 } Facts;
-
-static int log_of(int n)
-{
-    return 31 - __builtin_clz((unsigned)n);
-}
 
 static bool accepted(Env *e, const Look *l, int lanes, int nr, int panels, int cut)
 {
-    Recipe p = {.tile = {.lanes = lanes, .mr = 1, .nr = nr, .ku = 1, .panels = panels, .cut = cut}};
+    Recipe p = {
+        .tile = {.lanes = lanes, .mr = 1, .nr = nr, .ku = 1, .panels = panels, .cut = cut}};
     return recipe_legal(e, l, &p);
 }
 
-/* Every way in which the lanes of an access can depend on the tile. Rows, order and threads cannot matter. */
+/* Every way in which the lanes of an access can depend on the tile. Rows, order and threads
+ * cannot matter. */
 static const Facts *ask(Env *e, Arena *m, const Look *l, int widest)
 {
     Facts *f = arena_new(m, Facts);
@@ -57,10 +55,12 @@ static const Facts *ask(Env *e, Arena *m, const Look *l, int widest)
             continue;
         }
         for (int w = 2; w <= widest; w *= 2) {
-            int log = log_of(w);
+            int log = log2_of(w);
             f->along_n[0][panels][cut][log] = accepted(e, l, LANES_N, w, panels, cut);
-            f->along_n[1][panels][cut][log] = stages && accepted(e, l, LANES_STAGED, w, panels, cut);
-            f->along_k[panels][cut][log] = w > LANES_STAGED && accepted(e, l, w, 1, panels, cut);
+            f->along_n[1][panels][cut][log] =
+                stages && accepted(e, l, LANES_STAGED, w, panels, cut);
+            f->along_k[panels][cut][log] =
+                w > LANES_STAGED && accepted(e, l, w, 1, panels, cut);
         }
     }
     return f;
@@ -81,7 +81,7 @@ static bool any(const bool *b, int n)
 static void tile_choices(Space *s, const Look *l, const Facts *f, int vector)
 {
     int64_t k = axis_constant(l->k, l->c.red), widest = 4 * vector;
-    int64_t least = k < 0 || k > vector / 2 ? vector / 2 : power_below(k < 1 ? 1 : k, vector / 2);
+    int64_t least = power_below(k < 1 ? vector : k, vector / 2);
     bool rows = l->c.m >= 0 && !axis_is_unit(&l->k->nest, l->c.m);
     choice_add(&s->knob[LANES], LANES_NONE);
     for (int staged = 0; staged < 2; staged++) {
@@ -90,7 +90,8 @@ static void tile_choices(Space *s, const Look *l, const Facts *f, int vector)
         }
     }
     for (int w = 2; w <= widest; w *= 2) {
-        bool ok = f->along_k[0][0][log_of(w)] || f->along_k[0][1][log_of(w)] || f->along_k[1][0][log_of(w)];
+        bool ok = f->along_k[0][0][log2_of(w)] || f->along_k[0][1][log2_of(w)] ||
+                  f->along_k[1][0][log2_of(w)];
         if (ok && w >= least && (k < 0 || w <= k)) {
             choice_add(&s->knob[LANES], w);
         }
@@ -119,18 +120,10 @@ static void reduction_choices(Space *s, const Look *l)
 static bool can_store_bf16(Env *e, const Look *l, const Facts *f)
 {
     Recipe p = {.tile = {.lanes = LANES_N, .mr = 1, .nr = 2, .ku = 1, .panels = 1, .bf16 = 1}};
-    while (p.tile.nr < 1 << (MAX_LOG - 1) && !f->along_n[0][1][0][log_of(p.tile.nr)]) {
+    while (p.tile.nr < 1 << (MAX_LOG2 - 1) && !f->along_n[0][1][0][log2_of(p.tile.nr)]) {
         p.tile.nr *= 2;
     }
     return l->c.n_panels > 0 && recipe_legal(e, l, &p);
-}
-
-static void flag(Knob *k, bool both)
-{
-    choice_add(k, 0);
-    if (both) {
-        choice_add(k, 1);
-    }
 }
 
 static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
@@ -142,9 +135,9 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     in->facts = f;
     tile_choices(s, l, f, vector);
     reduction_choices(s, l);
-    flag(&s->knob[CUT], l->c.cut != NULL);
-    flag(&s->knob[PANELS], l->c.n_panels > 0);
-    flag(&s->knob[M_OUTER], l->c.m >= 0 && !axis_is_unit(&l->k->nest, l->c.m));
+    choice_flag(&s->knob[CUT], l->c.cut != NULL);
+    choice_flag(&s->knob[PANELS], l->c.n_panels > 0);
+    choice_flag(&s->knob[M_OUTER], l->c.m >= 0 && !axis_is_unit(&l->k->nest, l->c.m));
     choice_add(&s->knob[PAR], PAR_NONE);
     if (threads && l->c.shared >= 0) {
         choice_add(&s->knob[PAR], PAR_BATCH);
@@ -156,9 +149,9 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     if (l->c.n_panels > 0) {
         choice_powers(&s->knob[PREFETCH], 256, 4096);
     }
-    flag(&s->knob[BF16], can_store_bf16(e, l, f));
-    flag(&s->knob[FMA], true);
-    flag(&s->knob[APPROX], l->c.exp);
+    choice_flag(&s->knob[BF16], can_store_bf16(e, l, f));
+    choice_flag(&s->knob[FMA], true);
+    choice_flag(&s->knob[APPROX], l->c.exp);
 }
 
 /* ---- rules ---- */
@@ -173,9 +166,10 @@ static bool strides(const SpaceInside *in, const Recipe *p)
     const Tile *t = &p->tile;
     const Facts *f = in->facts;
     if (t->lanes > LANES_STAGED) {
-        return f->along_k[t->panels][t->cut][log_of(t->lanes)];
+        return f->along_k[t->panels][t->cut][log2_of(t->lanes)];
     }
-    return t->lanes == LANES_NONE || f->along_n[t->lanes == LANES_STAGED][t->panels][t->cut][log_of(t->nr)];
+    return t->lanes == LANES_NONE ||
+           f->along_n[t->lanes == LANES_STAGED][t->panels][t->cut][log2_of(t->nr)];
 }
 
 static bool fits_lanes(const SpaceInside *in, const Recipe *p)
@@ -198,7 +192,8 @@ static bool fits_m(const SpaceInside *in, const Recipe *p)
 static bool fits_n(const SpaceInside *in, const Recipe *p)
 {
     int64_t n = axis_constant(in->look.k, in->look.c.n);
-    bool pads = p->tile.panels && p->tile.lanes && p->tile.lanes <= LANES_STAGED && in->look.c.n_loose == 0;
+    bool pads = p->tile.panels && p->tile.lanes && p->tile.lanes <= LANES_STAGED &&
+                in->look.c.n_loose == 0;
     return n < 0 || p->tile.nr == 1 || (pads ? p->tile.nr < 2 * n : p->tile.nr <= n);
 }
 
@@ -210,7 +205,8 @@ static bool fits_registers(const SpaceInside *in, const Recipe *p)
 
 static bool fits_cache(const SpaceInside *in, const Recipe *p)
 {
-    return p->tile.lanes == LANES_NONE || p->tile.lanes > LANES_STAGED || panel_fits(&in->look, &in->hint, &p->tile);
+    return p->tile.lanes == LANES_NONE || p->tile.lanes > LANES_STAGED ||
+           panel_fits(&in->look, &in->hint, &p->tile);
 }
 
 static bool walks_k(const SpaceInside *in, const Recipe *p)
@@ -250,20 +246,22 @@ static bool shares(const SpaceInside *in, const Recipe *p)
 {
     const Tile *t = &p->tile;
     const Contraction *c = &in->look.c;
-    int64_t outer = t->m_outer ? blocks(extent(in, c->m), t->mr) : blocks(extent(in, c->n), t->nr);
+    int64_t outer =
+        t->m_outer ? blocks(extent(in, c->m), t->mr) : blocks(extent(in, c->n), t->nr);
     if (t->par == PAR_BATCH) {
         return extent(in, c->shared) != 1;
     }
     return t->par != PAR_OUTER || (outer > 1 && (t->m_outer || !t->cut));
 }
 
+/* clang-format off */
 static const Rule rules[] = {
     {{"lanes", "vectors along n are at least half full; columns that are written out are at most 16"},
-     BIT(LANES) | BIT(MR) | BIT(NR), fits_lanes},
+     BIT(LANES) | BIT(NR), fits_lanes},
     {{"registers", "accumulators, the vectors of one factor and one of the other fit the vector registers"},
      BIT(LANES) | BIT(MR) | BIT(NR), fits_registers},
     {{"cache", "a panel that tiles of rows read again fits L2 and a thread's share of L3"},
-     BIT(LANES) | BIT(MR) | BIT(NR), fits_cache},
+     BIT(LANES) | BIT(NR), fits_cache},
     {{"rows", "a tile has no more rows than m, where m is known"}, BIT(MR), fits_m},
     {{"columns", "a tile is no wider than n; a padded panel less than twice as wide"},
      BIT(LANES) | BIT(NR) | BIT(PANELS), fits_n},
@@ -279,11 +277,12 @@ static const Rule rules[] = {
     {{"prefetch", "only panels are read in a line that can be foreseen"}, BIT(PANELS) | BIT(PREFETCH), fetches},
     {{"store", "operands change their type only as they are packed"}, BIT(PANELS) | BIT(BF16), stores},
 };
+/* clang-format on */
 
 /* ---- features ---- */
 
-static const char *const feature_names[] = {"registers", "products a load", "log2 panel bytes", "idle rows",
-                                            "idle columns", "idle threads"};
+static const char *const feature_names[] = {"registers", "products a load", "log2 panel bytes",
+                                            "idle rows", "idle columns",    "idle threads"};
 
 static double idle(int64_t n, int64_t block)
 {
@@ -296,9 +295,13 @@ static void features(const SpaceInside *in, const Recipe *p, double *out)
     const Contraction *c = &in->look.c;
     const Target *target = hint_target(&in->hint);
     int64_t m = extent(in, c->m), n = extent(in, c->n), k = extent(in, c->red);
-    double columns = t->lanes <= LANES_STAGED ? (double)c->n_sums * (double)blocks(t->nr, target->lanes) : t->nr;
+    double columns = t->lanes <= LANES_STAGED
+                         ? (double)c->n_sums * (double)blocks(t->nr, target->lanes)
+                         : t->nr;
     int64_t outer = t->m_outer ? blocks(m, t->mr) : blocks(n, t->nr);
-    int64_t turns = t->par == PAR_BATCH ? extent(in, c->shared) : t->par == PAR_OUTER ? outer : 1;
+    int64_t turns = t->par == PAR_BATCH   ? extent(in, c->shared)
+                    : t->par == PAR_OUTER ? outer
+                                          : 1;
     out[0] = tile_registers(&in->look, target, t);
     out[1] = t->mr * columns / (t->mr + columns);
     out[2] = log2((double)(k > 0 ? k : 1) * t->nr * (t->bf16 ? 2 : 4));
@@ -308,7 +311,14 @@ static void features(const SpaceInside *in, const Recipe *p, double *out)
 }
 
 const ClassPolicy policy_contraction = {
-    .schedule = contraction_schedule, .recipe = default_contraction, .knob = knobs, .n_knobs = N_KNOBS,
-    .rule = rules, .n_rules = countof(rules), .choices = choices,
-    .n_features = countof(feature_names), .feature = feature_names, .features = features,
+    .schedule = contraction_schedule,
+    .recipe = default_contraction,
+    .knob = knobs,
+    .n_knobs = N_KNOBS,
+    .rule = rules,
+    .n_rules = countof(rules),
+    .choices = choices,
+    .n_features = countof(feature_names),
+    .feature = feature_names,
+    .features = features,
 };

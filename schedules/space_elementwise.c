@@ -1,13 +1,14 @@
-/* space_elementwise.c - what can be tuned where nothing is reduced: lanes along the last axis or along its
- * pieces, tails, which axis is outermost and shared. Gathers share its knobs and rules; kernels of no class have
- * but the last knob. needs: class elementwise, gather or other. breaks: nothing. */
+/* space_elementwise.c - what can be tuned where nothing is reduced: lanes along the last axis
+ * or along its pieces, tails, which axis is outermost and shared. Gathers share its knobs and
+ * rules; kernels of no class have but the last knob. needs: class elementwise, gather or other.
+ * breaks: nothing. */
 #include "schedules/schedules_int.h"
 
-#define MAX_LOG 9 /* lanes up to 256; 0: none */
 
 enum { LANES, TAIL, CUT, PAR, APPROX };
 #define BIT(knob) (1u << (knob))
 
+/* clang-format off */
 const KnobRow point_knobs[N_POINT_KNOBS] = {
     [LANES] = {"lanes", offsetof(PointRecipe, lanes), "lanes along the last axis", {"none"}, NULL},
     [TAIL] = {"tail", offsetof(PointRecipe, tail), "what is left where lanes do not divide", {"peel", "mask"}, NULL},
@@ -15,18 +16,14 @@ const KnobRow point_knobs[N_POINT_KNOBS] = {
     [PAR] = {"threads", offsetof(PointRecipe, par), "the axis that threads share, by its place", {"none"}, NULL},
     [APPROX] = {"exp", offsetof(PointRecipe, approx), "exp by libm or by the polynomial", {"libm", "polynomial"}, NULL},
 };
+/* clang-format on */
 
 /* ---- what the mechanism accepts ---- */
 
 typedef struct Facts {
-    bool lanes[2][2][MAX_LOG];        /* by cut, tail, log2 lanes (1: none) */
-    bool par[2][MAX_LOOK_AXES + 1];   /* by cut, which */
+    bool lanes[2][2][MAX_LOG2];      /* by cut, tail, log2 lanes (1: none) */
+    bool par[2][MAX_LOOK_AXES + 1]; /* by cut, which */
 } Facts;
-
-static int log_of(int n)
-{
-    return n < 1 ? 0 : 31 - __builtin_clz((unsigned)n);
-}
 
 static const AxisList *shared_axes(const Look *l)
 {
@@ -39,8 +36,9 @@ static const Facts *ask(Env *e, Arena *m, const Look *l, const Space *s)
     for (int cut = 0; cut <= (l->p.n_cuts > 0); cut++) {
         for (int i = 0; i < s->knob[LANES].n; i++) {
             for (int tail = 0; tail < 2; tail++) {
-                Recipe p = {.point = {.lanes = s->knob[LANES].value[i], .tail = tail, .cut = cut}};
-                f->lanes[cut][tail][log_of(p.point.lanes)] = recipe_legal(e, l, &p);
+                Recipe p = {
+                    .point = {.lanes = s->knob[LANES].value[i], .tail = tail, .cut = cut}};
+                f->lanes[cut][tail][log2_of(p.point.lanes)] = recipe_legal(e, l, &p);
             }
         }
         for (int i = 0; i < s->knob[PAR].n; i++) {
@@ -53,26 +51,19 @@ static const Facts *ask(Env *e, Arena *m, const Look *l, const Space *s)
 
 /* ---- choices ---- */
 
-static void flag(Knob *k, bool both)
-{
-    choice_add(k, 0);
-    if (both) {
-        choice_add(k, 1);
-    }
-}
-
 void point_choices(Env *e, Arena *m, Space *s, SpaceInside *in)
 {
     const Look *l = &in->look;
     const Target *t = hint_target(&in->hint);
     choice_add(&s->knob[LANES], 0);
-    choice_powers(&s->knob[LANES], point_least_lanes(l, t), point_lanes(l, false, 4 * t->lanes));
-    flag(&s->knob[TAIL], true);
-    flag(&s->knob[CUT], l->p.n_cuts > 0);
+    choice_powers(&s->knob[LANES], point_least_lanes(l, t),
+                  point_lanes(l, false, 4 * t->lanes));
+    choice_flag(&s->knob[TAIL], true);
+    choice_flag(&s->knob[CUT], l->p.n_cuts > 0);
     for (int i = 0; i <= (hint_threads(&in->hint) > 1 ? shared_axes(l)->n : 0); i++) {
         choice_add(&s->knob[PAR], i);
     }
-    flag(&s->knob[APPROX], l->p.exp);
+    choice_flag(&s->knob[APPROX], l->p.exp);
     in->facts = ask(e, m, l, s);
 }
 
@@ -81,7 +72,7 @@ void point_choices(Env *e, Arena *m, Space *s, SpaceInside *in)
 static bool strides(const SpaceInside *in, const Recipe *p)
 {
     const Facts *f = in->facts;
-    return f->lanes[p->point.cut][p->point.tail][log_of(p->point.lanes)];
+    return f->lanes[p->point.cut][p->point.tail][log2_of(p->point.lanes)];
 }
 
 /* Wider lanes than the longest piece are those of a narrower choice. */
@@ -105,35 +96,49 @@ static bool needs_tail(const SpaceInside *in, const Recipe *p)
 static bool shares(const SpaceInside *in, const Recipe *p)
 {
     const Facts *f = in->facts;
-    return p->point.par == 0 ||
-           (point_turns(&in->look, &in->hint, &p->point) > 1 && f->par[p->point.cut][p->point.par]);
+    return p->point.par == 0 || (point_turns(&in->look, &in->hint, &p->point) > 1 &&
+                                 f->par[p->point.cut][p->point.par]);
 }
 
+/* clang-format off */
 const Rule point_rules[N_POINT_RULES] = {
     {{"strides", "every access has unit stride along the lanes or none"}, BIT(LANES) | BIT(TAIL) | BIT(CUT), strides},
     {{"width", "lanes are no longer than the longest piece"}, BIT(LANES) | BIT(CUT), fits},
     {{"tail", "where lanes divide there is no tail to choose"}, BIT(LANES) | BIT(TAIL) | BIT(CUT), needs_tail},
     {{"threads", "the shared loop turns more than once, and is one loop"}, BIT(LANES) | BIT(CUT) | BIT(PAR), shares},
 };
+/* clang-format on */
 
 const ClassPolicy policy_elementwise = {
-    .schedule = point_schedule, .recipe = default_elementwise, .knob = point_knobs, .n_knobs = N_POINT_KNOBS,
-    .rule = point_rules, .n_rules = N_POINT_RULES, .choices = point_choices,
+    .schedule = point_schedule,
+    .recipe = default_elementwise,
+    .knob = point_knobs,
+    .n_knobs = N_POINT_KNOBS,
+    .rule = point_rules,
+    .n_rules = N_POINT_RULES,
+    .choices = point_choices,
 };
 
 /* ---- kernels of no class ---- */
 
+/* clang-format off */
 static const KnobRow other_knobs[] = {
     {"threads", offsetof(PointRecipe, par), "whether threads share the outermost loop", {"no", "yes"}, NULL},
 };
+/* clang-format on */
 
 static void other_choices(Env *e, Arena *m, Space *s, SpaceInside *in)
 {
-    Recipe p = {.point = {.par = 1}};
+    Recipe p;
     (void)m;
-    flag(&s->knob[0], hint_threads(&in->hint) > 1 && recipe_legal(e, &in->look, &p));
+    default_other(e, &in->look, &in->hint, &p);
+    choice_flag(&s->knob[0], p.point.par);
 }
 
 const ClassPolicy policy_other = {
-    .schedule = other_schedule, .recipe = default_other, .knob = other_knobs, .n_knobs = 1, .choices = other_choices,
+    .schedule = other_schedule,
+    .recipe = default_other,
+    .knob = other_knobs,
+    .n_knobs = 1,
+    .choices = other_choices,
 };

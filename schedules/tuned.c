@@ -1,7 +1,7 @@
-/* tuned.c - a picker over rows that a database or a file gave: the first row with this kernel at these sizes
- * serves, if its schedule is still legal and still comes out as the C that was measured; else the default does,
- * and whoever asked is told why. Rows are data: every schedule is checked again here.
- * needs: rows in the order of preference. breaks: nothing. */
+/* tuned.c - a picker over rows that a database or a file gave: the first row with this kernel
+ * at these sizes serves, if its schedule is still legal and still comes out as the C that was
+ * measured; else the default does, and whoever asked is told why. Rows are data: every schedule
+ * is checked again here. needs: rows in the order of preference. breaks: nothing. */
 #include <string.h>
 
 #include "schedules/schedules_int.h"
@@ -34,7 +34,8 @@ static const TunedRow *find_row(const Tuned *t, const Kernel *k, const PickHint 
 {
     for (int i = 0; i < t->n; i++) {
         const TunedRow *r = &t->row[i];
-        if (hash_eq(r->key, k->hash) && (!r->text || !strcmp(r->text, k->text)) && serves(r, k, hint)) {
+        if (hash_eq(r->key, k->hash) && (!r->text || !strcmp(r->text, k->text)) &&
+            serves(r, k, hint)) {
             return r;
         }
     }
@@ -42,7 +43,8 @@ static const TunedRow *find_row(const Tuned *t, const Kernel *k, const PickHint 
 }
 
 /* As good as when it was measured? why says what is not. */
-static PickOutcome judge(Env *e, const TunedRow *r, const Kernel *k, const PickHint *hint, Err *why)
+static PickOutcome judge(Env *e, const TunedRow *r, const Kernel *k, const PickHint *hint,
+                         Err *why)
 {
     Arena scratch;
     PickOutcome o = PICK_HIT;

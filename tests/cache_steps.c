@@ -5,7 +5,14 @@
 
 #include <string.h>
 
-enum { CAPACITY = 16, LAYERS = 2, HEADS = 2, DEPTH = 4, ROW = CAPACITY * DEPTH, SIZE = LAYERS * HEADS * ROW };
+enum {
+    CAPACITY = 16,
+    LAYERS = 2,
+    HEADS = 2,
+    DEPTH = 4,
+    ROW = CAPACITY * DEPTH,
+    SIZE = LAYERS * HEADS * ROW
+};
 
 typedef struct Memory { /* [layers, heads, capacity, depth]; what is not filled is NaN */
     float keys[SIZE], values[SIZE];
@@ -38,9 +45,11 @@ typedef struct Model {
 
 static Tensor history(Env *e, const float *cache, int64_t past)
 {
-    Tensor t = tensor_new(e, &e->model, DT_F32, 4, (const int64_t[]){LAYERS, HEADS, past, DEPTH});
+    Tensor t =
+        tensor_new(e, &e->model, DT_F32, 4, (const int64_t[]){LAYERS, HEADS, past, DEPTH});
     for (int i = 0; i < LAYERS * HEADS; i++) {
-        memcpy((float *)t.data + i * past * DEPTH, cache + i * ROW, (size_t)(past * DEPTH) * sizeof(float));
+        memcpy((float *)t.data + i * past * DEPTH, cache + i * ROW,
+               (size_t)(past * DEPTH) * sizeof(float));
     }
     return t;
 }
@@ -49,7 +58,8 @@ static void append(float *cache, const Tensor *fresh, int64_t past)
 {
     int64_t n = fresh->dim[2] * DEPTH;
     for (int i = 0; i < LAYERS * HEADS; i++) {
-        memcpy(cache + i * ROW + past * DEPTH, (float *)fresh->data + i * n, (size_t)n * sizeof(float));
+        memcpy(cache + i * ROW + past * DEPTH, (float *)fresh->data + i * n,
+               (size_t)n * sizeof(float));
     }
 }
 
@@ -100,11 +110,12 @@ static void check_way(Model *m, Way *w, int64_t n, const Tensor *logits)
     int64_t count = tensor_count(logits);
     cr_assert_eq(count, tensor_count(&out[0]));
     for (int64_t i = 0; i < count; i++) {
-        cr_assert(value_same(value_load(logits->data, DT_F32, i), value_load(out[0].data, DT_F32, i), DT_F32),
+        cr_assert(value_same(value_load(logits->data, DT_F32, i),
+                             value_load(out[0].data, DT_F32, i), DT_F32),
                   "%s: logit %d differs at past %d", w->name, (int)i, (int)m->past);
     }
-    cr_assert(!memcmp(&w->memory, &m->memory, sizeof m->memory), "%s: the cache differs at past %d", w->name,
-              (int)m->past);
+    cr_assert(!memcmp(&w->memory, &m->memory, sizeof m->memory),
+              "%s: the cache differs at past %d", w->name, (int)m->past);
 }
 
 static void step(Model *m, int64_t n)
@@ -189,10 +200,12 @@ static void is_full(Model *m, Way *w)
     Tensor out[3] = {{0}};
     Err err;
     cr_assert_not(run_way(m, w, 1, out, &err), "%s", w->name);
-    const char *words = w->one_token ? "update: room for the value, capacity - past - 1, is -1 with capacity = 16, past = 16, "
-                                       "and must not be negative (node %"
-                                     : "update: room for the value, capacity - past - seq, is -1 with seq = 1, "
-                                       "capacity = 16, past = 16, and must not be negative (node %";
+    const char *words =
+        w->one_token ? "update: room for the value, capacity - past - 1, is -1 with capacity = "
+                       "16, past = 16, "
+                       "and must not be negative (node %"
+                     : "update: room for the value, capacity - past - seq, is -1 with seq = 1, "
+                       "capacity = 16, past = 16, and must not be negative (node %";
     cr_expect_eq(err.code, E_RANGE);
     cr_expect(!strncmp(err.text, words, strlen(words)), "%s: %s", w->name, err.text);
     cr_expect(!memcmp(&w->memory, &m->memory, sizeof m->memory), "%s", w->name);

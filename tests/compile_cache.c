@@ -70,19 +70,19 @@ static void block_table(Env *e, void *arg)
         const char *kind, *read, *written;
         bool in_place;
     } want[] = {
-        {"row", "7168", "3584", false},                     /* rms_norm 1 */
-        {"matmul", "3214848", "3584", false},               /* q */
-        {"elementwise", "7680", "3584", false},             /* q bias and rope */
-        {"matmul", "462336", "512", false},                 /* k */
-        {"elementwise", "1536", "512", true},               /* k bias and rope, into the cache */
+        {"row", "7168", "3584", false},         /* rms_norm 1 */
+        {"matmul", "3214848", "3584", false},   /* q */
+        {"elementwise", "7680", "3584", false}, /* q bias and rope */
+        {"matmul", "462336", "512", false},     /* k */
+        {"elementwise", "1536", "512", true},   /* k bias and rope, into the cache */
         {"matmul", "512*past + 4096", "56*past + 56", false}, /* scores */
-        {"row", "56*past + 56", "56*past + 56", false},     /* scale, mask, softmax */
-        {"matmul+epilogue", "462848", "512", true},         /* v and bias, into the cache */
-        {"matmul", "568*past + 568", "3584", false},        /* context */
-        {"matmul+epilogue", "3218432", "3584", false},      /* o and residual */
-        {"row", "7168", "3584", false},                     /* rms_norm 2 */
-        {"matmul+epilogue", "34868736", "19456", false},    /* gate, up, SwiGLU */
-        {"matmul+epilogue", "17455616", "3584", false},     /* down and residual */
+        {"row", "56*past + 56", "56*past + 56", false},       /* scale, mask, softmax */
+        {"matmul+epilogue", "462848", "512", true},           /* v and bias, into the cache */
+        {"matmul", "568*past + 568", "3584", false},          /* context */
+        {"matmul+epilogue", "3218432", "3584", false},        /* o and residual */
+        {"row", "7168", "3584", false},                       /* rms_norm 2 */
+        {"matmul+epilogue", "34868736", "19456", false},      /* gate, up, SwiGLU */
+        {"matmul+epilogue", "17455616", "3584", false},       /* down and residual */
     };
     (void)arg;
     Program *p = with_cache(e, size_05b, 0, true);
@@ -95,7 +95,8 @@ static void block_table(Env *e, void *arg)
                  !strcmp(dim_text(e, call->read_bytes), want[found].read) &&
                  !strcmp(dim_text(e, call->write_bytes), want[found].written);
     }
-    cr_expect_eq(found, countof(want), "the first block has no %s reading %s, writing %s in its place",
+    cr_expect_eq(found, countof(want),
+                 "the first block has no %s reading %s, writing %s in its place",
                  want[found % countof(want)].kind, want[found % countof(want)].read,
                  want[found % countof(want)].written);
 }
@@ -109,9 +110,11 @@ Test(cache_counts, the_kernels_of_a_decode_block)
 static void bytes(Env *e, void *arg)
 {
     (void)arg;
-    Program *any = with_cache(e, size_05b, 0, false), *decode = with_cache(e, size_05b, 0, true);
+    Program *any = with_cache(e, size_05b, 0, false),
+            *decode = with_cache(e, size_05b, 0, true);
     int64_t copies = 2 * 2 * 24 * 2 * 64 * 4;
-    cr_expect_str_eq(traffic(e, any), "5376*past*seq + 5376*seq*seq + 24576*past + 2595336*seq + 1976742656");
+    cr_expect_str_eq(traffic(e, any),
+                     "5376*past*seq + 5376*seq*seq + 24576*past + 2595336*seq + 1976742656");
     cr_expect_eq(2644488 - copies, 2595336);
     cr_expect_str_eq(traffic(e, decode), "29952*past + 1979343368");
     cr_expect_eq(5376 + 24576, 29952);
@@ -139,7 +142,8 @@ Test(cache_counts, each_cached_key_and_value_is_read_once)
 static void unfused(Env *e, void *arg)
 {
     (void)arg;
-    Program *any = with_cache(e, size_05b, ALL_STAGES, false), *decode = with_cache(e, size_05b, ALL_STAGES, true);
+    Program *any = with_cache(e, size_05b, ALL_STAGES, false),
+            *decode = with_cache(e, size_05b, ALL_STAGES, true);
     cr_expect_eq(any->call.n, 1560);
     cr_expect_eq(calls_of_kind(any, "update"), 48);
     cr_expect_eq(kernels_of_kind(any, "update"), 1);

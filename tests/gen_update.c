@@ -53,11 +53,13 @@ static Node *turned(Gen *g, Node *x)
     if (rank < 2 || !dtype_numeric(x->dtype) || chance(g, 60)) {
         return x;
     }
-    int perm[GEN_RANK] = {0, 1, 2, 3};
-    perm[rank - 1] = rank - 2;
-    perm[rank - 2] = rank - 1;
+    int perm[GEN_RANK], back[GEN_RANK], first = below(g, rank);
+    for (int i = 0; i < rank; i++) {
+        perm[i] = (first + i) % rank;
+        back[perm[i]] = i;
+    }
     Node *y = f_unary(&g->f, OP_NEG, f_permute(&g->f, x, rank, perm));
-    return f_permute(&g->f, y, rank, perm);
+    return f_permute(&g->f, y, rank, back);
 }
 
 /* Whether v fits into x at every size; at: where, at the beginning or the end of each axis. */

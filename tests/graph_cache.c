@@ -1,7 +1,7 @@
 /* graph_cache.c - the passes cache and specialise on graphs: what the cache pass recognises and what it
  * leaves alone, the graph it makes, that both keep what the graph computes, and what specialise refuses. */
-#include "tests/compile_util.h"
 #include "ncg_util.h"
+#include "tests/compile_util.h"
 
 #include <string.h>
 
@@ -40,27 +40,26 @@ static const char two[] = "graph two\n"
                           "k = concat o0, o1 axis=0\n"
                           "return y=y, k=k\n";
 
-static const char two_cached[] =
-    "graph two\n"
-    "x = input f32[2, seq, 3]\n"
-    "cache_k = input f32[2, 2, capacity, 3]\n"
-    "past = input bool[past, 0]\n"
-    "%3 = neg x\n"
-    "%4 = reshape %3 shape=[1, 2, seq, 3]\n"
-    "%5 = update cache_k, %4 at=[0, 0, past, 0]\n"
-    "%6 = slice %5 axis=0 start=0 stop=1\n"
-    "%7 = reshape %6 shape=[2, capacity, 3]\n"
-    "%8 = slice %7 axis=1 start=0 stop=past + seq\n"
-    "%9 = reduce_sum %8 axis=1\n"
-    "%10 = broadcast %9 shape=[2, seq, 3]\n"
-    "%11 = add x, %10\n"
-    "%12 = reshape %11 shape=[1, 2, seq, 3]\n"
-    "%13 = update %5, %12 at=[1, 0, past, 0]\n"
-    "%14 = slice %13 axis=0 start=1 stop=2\n"
-    "%15 = reshape %14 shape=[2, capacity, 3]\n"
-    "%16 = slice %15 axis=1 start=0 stop=past + seq\n"
-    "%17 = reduce_sum %16 axis=1\n"
-    "return y=%17, k=%13\n";
+static const char two_cached[] = "graph two\n"
+                                 "x = input f32[2, seq, 3]\n"
+                                 "cache_k = input f32[2, 2, capacity, 3]\n"
+                                 "past = input bool[past, 0]\n"
+                                 "%3 = neg x\n"
+                                 "%4 = reshape %3 shape=[1, 2, seq, 3]\n"
+                                 "%5 = update cache_k, %4 at=[0, 0, past, 0]\n"
+                                 "%6 = slice %5 axis=0 start=0 stop=1\n"
+                                 "%7 = reshape %6 shape=[2, capacity, 3]\n"
+                                 "%8 = slice %7 axis=1 start=0 stop=past + seq\n"
+                                 "%9 = reduce_sum %8 axis=1\n"
+                                 "%10 = broadcast %9 shape=[2, seq, 3]\n"
+                                 "%11 = add x, %10\n"
+                                 "%12 = reshape %11 shape=[1, 2, seq, 3]\n"
+                                 "%13 = update %5, %12 at=[1, 0, past, 0]\n"
+                                 "%14 = slice %13 axis=0 start=1 stop=2\n"
+                                 "%15 = reshape %14 shape=[2, capacity, 3]\n"
+                                 "%16 = slice %15 axis=1 start=0 stop=past + seq\n"
+                                 "%17 = reduce_sum %16 axis=1\n"
+                                 "return y=%17, k=%13\n";
 
 static void rewrites(Env *e, void *arg)
 {
@@ -165,7 +164,8 @@ Test(graph_cache, finds_the_output_wherever_it_stands)
 static void past_is_bound(Env *e, void *arg)
 {
     (void)arg;
-    const Graph *g = graph_cache(parsed(e, edited(e, "return y=y, k=k", "z = input f32[past]\nreturn y=y, k=k, z=z")));
+    const Graph *g = graph_cache(
+        parsed(e, edited(e, "return y=y, k=k", "z = input f32[past]\nreturn y=y, k=k, z=z")));
     cr_assert_eq(g->inputs.n, 3);
     cr_expect_str_eq(g->inputs.at[2]->attr.name, "z");
 }
@@ -219,11 +219,12 @@ Test(graph_cache, of_the_model_has_an_update_a_layer_and_no_concat_of_the_histor
 static void symbol_goes(Env *e, void *arg)
 {
     (void)arg;
-    Graph *g = parsed(e, "graph g\nx = input f32[seq, 2*rows]\ny = input f32[rows]\n"
-                         "i = iota i64[2*rows, seq] axis=0\nd = dim rows*rows + 1\ne = dim rows + seq\n"
-                         "s = slice x axis=1 start=rows - 1 stop=2*rows - 1\n"
-                         "u = update x, s at=[0, rows]\n"
-                         "return x=x, i=i, d=d, e=e, u=u, y=y\n");
+    Graph *g = parsed(
+        e, "graph g\nx = input f32[seq, 2*rows]\ny = input f32[rows]\n"
+           "i = iota i64[2*rows, seq] axis=0\nd = dim rows*rows + 1\ne = dim rows + seq\n"
+           "s = slice x axis=1 start=rows - 1 stop=2*rows - 1\n"
+           "u = update x, s at=[0, rows]\n"
+           "return x=x, i=i, d=d, e=e, u=u, y=y\n");
     cr_expect_str_eq(printed(graph_specialise(g, sym_intern(e, "rows", 4), 3)),
                      "graph g\nx = input f32[seq, 6]\ny = input f32[3]\n"
                      "%2 = iota i64[6, seq] axis=0\n%3 = const i64[] 10\n%4 = dim seq + 3\n"
@@ -259,7 +260,8 @@ static void either_order(Env *e, void *arg)
     (void)arg;
     Sym seq = sym_intern(e, "seq", 3);
     const Graph *g = model_graph(e, size_tiny, true);
-    cr_expect(graph_eq(graph_cache(graph_specialise(g, seq, 1)), graph_specialise(graph_cache(g), seq, 1)));
+    cr_expect(graph_eq(graph_cache(graph_specialise(g, seq, 1)),
+                       graph_specialise(graph_cache(g), seq, 1)));
 }
 
 Test(graph_specialise, and_cache_give_one_graph_in_either_order)
@@ -296,7 +298,9 @@ typedef struct Refused {
 static void specialise_body(Env *e, void *arg)
 {
     const Refused *r = arg;
-    Graph *g = parsed(e, "graph g\nx = input f32[seq]\ny = slice x axis=0 start=seq - 2 stop=seq\nreturn y=y\n");
+    Graph *g = parsed(
+        e,
+        "graph g\nx = input f32[seq]\ny = slice x axis=0 start=seq - 2 stop=seq\nreturn y=y\n");
     graph_specialise(g, sym_intern(e, r->symbol, strlen(r->symbol)), r->value);
 }
 

@@ -43,8 +43,8 @@ R(unbound_offset, E_GRAPH, "graph g: %2 (update) uses the symbol rows, which no 
 /* ---- what it computes ---------------------------------------- */
 
 /* Each element of the result, which is of two axes, at these sizes. */
-static void assert_written(const Tensor *got, const Tensor *buffer, const Tensor *value, int64_t row,
-                           int64_t column)
+static void assert_written(const Tensor *got, const Tensor *buffer, const Tensor *value,
+                           int64_t row, int64_t column)
 {
     for (int64_t i = 0; i < got->dim[0]; i++) {
         for (int64_t j = 0; j < got->dim[1]; j++) {
@@ -80,7 +80,8 @@ Test(graph_update, of_everything_is_the_value)
     world_init(&w);
     Node *x = operand(&w.f, "f32[3, 2]"), *v = operand(&w.f, "f32[2, 3]");
     Node *turned = f_permute(&w.f, v, 2, (int[]){1, 0});
-    Tensor in[2], got = eval_random(&w, f_update(&w.f, x, turned, shape_from(&w.e, "[0, 0]")), 1, in);
+    Tensor in[2],
+        got = eval_random(&w, f_update(&w.f, x, turned, shape_from(&w.e, "[0, 0]")), 1, in);
     for (int i = 0; i < 6; i++) {
         Value want = {.f = F32(in[1])[i % 2 * 3 + i / 2]}, is = {.f = F32(got)[i]};
         cr_assert(value_same(is, want, DT_F32));
@@ -122,9 +123,10 @@ static void assert_refused_at(const char *at, int64_t seq, int64_t past, const c
 
 Test(graph_update, that_does_not_fit_is_refused_before_anything_runs)
 {
-    assert_refused_at("[2]", 4, 3,
-                      "update: room for the value, -past + seq - 2, is -1 with seq = 4, past = 3, "
-                      "and must not be negative (node %2).");
+    assert_refused_at(
+        "[2]", 4, 3,
+        "update: room for the value, -past + seq - 2, is -1 with seq = 4, past = 3, "
+        "and must not be negative (node %2).");
     assert_refused_at("[past - 1]", 4, 0,
                       "update: offset, past - 1, is -1 with seq = 4, past = 0, and must not be "
                       "negative (node %2).");
@@ -145,9 +147,11 @@ Test(graph_update, alone_is_checked_too)
     Sym seq = sym_intern(&w.e, "seq", 3);
     z.bound[seq] = true;
     z.value[seq] = 2;
-    cr_assert_not(node_eval(w.f.g, y, &z, (const Tensor *[]){&in[0], &in[1]}, NULL, &out, &err));
+    cr_assert_not(
+        node_eval(w.f.g, y, &z, (const Tensor *[]){&in[0], &in[1]}, NULL, &out, &err));
     cr_expect_eq(err.code, E_RANGE);
-    cr_expect(strstr(err.text, "update: 2..4 is out of bounds of axis 0, of size 3"), "%s", err.text);
+    cr_expect(strstr(err.text, "update: 2..4 is out of bounds of axis 0, of size 3"), "%s",
+              err.text);
     z.value[seq] = 1;
     cr_assert(node_eval(w.f.g, y, &z, (const Tensor *[]){&in[0], &in[1]}, NULL, &out, &err));
     cr_assert_arr_eq(out.data, ((int64_t[]){1, 8, 9}), 24);
@@ -179,8 +183,9 @@ Test(graph_update, is_listed_with_its_offsets)
     buf_init(&json, &e.model);
     graph_listing(parsed(&e, text), &listing);
     graph_json(parsed(&e, text), &json);
-    cr_expect(strstr(listing.at, "%2 = update %0, %1 at=[2, capacity - seq] : f32[4, capacity]\n"), "%s",
-              listing.at);
+    cr_expect(
+        strstr(listing.at, "%2 = update %0, %1 at=[2, capacity - seq] : f32[4, capacity]\n"),
+        "%s", listing.at);
     cr_expect(strstr(json.at, "\"at\": [2, \"capacity - seq\"]"), "%s", json.at);
     env_release(&e);
 }
@@ -189,7 +194,9 @@ static void assert_text_refused(const char *attributes, const char *words)
 {
     Env e;
     env_init(&e);
-    Text t = {.at = arena_printf(&e.model, "graph g\nx = input f32[4]\ny = update x, x%s\nreturn y=y\n", attributes)};
+    Text t = {.at = arena_printf(&e.model,
+                                 "graph g\nx = input f32[4]\ny = update x, x%s\nreturn y=y\n",
+                                 attributes)};
     t.len = strlen(t.at);
     must_fail(&e, parse_text, &t, E_SYNTAX, words);
     env_release(&e);

@@ -289,6 +289,29 @@ Test(fused, sharing_inside_a_branch_stays_small)
     must_work(&env, shared_in_branch, NULL);
 }
 
+/* Each concat is made of two parts of the one before it, so every element has 2^40 ways back. */
+static void shared_parts(Env *e, void *arg)
+{
+    (void)arg;
+    Buf b;
+    buf_init(&b, &e->model);
+    buf_str(&b, "graph parts\nx0 = input f32[4]\n");
+    for (int i = 0; i < 40; i++) {
+        buf_printf(&b,
+                   "a%d = slice x%d axis=0 start=0 stop=2\nb%d = slice x%d axis=0 start=1 stop=3\n"
+                   "x%d = concat a%d, b%d axis=0\n",
+                   i, i, i, i, i + 1, i, i);
+    }
+    buf_str(&b, "y = neg x40\nreturn y=y\n");
+    Program *p = compiled(e, parsed(e, b.at), 0, NULL);
+    cr_expect_lt(longest_text(p), 100000);
+}
+
+Test(fused, parts_of_parts_stay_small)
+{
+    must_work(&env, shared_parts, NULL);
+}
+
 /* Each reshape of a permuted value multiplies its index arithmetic. */
 static void nested_reshapes(Env *e, void *arg)
 {

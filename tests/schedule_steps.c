@@ -297,6 +297,24 @@ Test(schedule, int8_panels_with_a_scale)
 
 /* ---- what is refused, and why ---- */
 
+static const Kernel *two_axes(Env *e)
+{
+    return kernel_from(e, "kernel reduce\ny: f32[s0]\nx0: f32[s0*77]\naxis i space s0\naxis r reduce 7\naxis q reduce 11\n"
+                          "phase i r q\n    acc0: f32 = 0.0f -> acc0 + x0[i*77 + r*11 + q]\n    y[i] = acc0\n");
+}
+
+static const Kernel *from_one(Env *e)
+{
+    return kernel_from(e, "kernel reduce\ny: f32[s0]\nx0: f32[s0*8]\naxis i space s0\naxis r reduce 8\nphase i r\n"
+                          "    acc0: f32 = 0x1p+0f -> acc0 + x0[i*8 + r]\n    y[i] = acc0\n");
+}
+
+static const Kernel *of_itself(Env *e)
+{
+    return kernel_from(e, "kernel reduce\ny: f32[s0]\nx0: f32[s0*8]\naxis i space s0\naxis r reduce 8\nphase i r\n"
+                          "    acc0: f32 = 0.0f -> acc0 + acc0 * x0[i*8 + r]\n    y[i] = acc0\n");
+}
+
 static void refusals(Env *e, void *arg)
 {
     const Kernel *k = matmul(e), *row = softmax(e);
@@ -326,6 +344,17 @@ static void refusals(Env *e, void *arg)
     refuses(e, k, "split k 4 peel; vec k.i", "vec k.i: reduce axis k.i needs accumulators of its own: acc k.i first.");
     refuses(e, k, "split n 8 peel; vec n.i", "vec n.i: axis n.i is not the innermost loop.");
     refuses(e, k, "split n 8 peel; order m n.o k n.i; vec n.i", "vec: b is accessed with stride 37 along n.i.");
+    refuses(e, k, "split k 4 peel; split k.o 2 peel", "split k.o 2 peel: behind k.o comes the tail of k.");
+    refuses(e, k, "split k 16 peel; split k.i 3 peel; acc k.i.i",
+            "acc k.i.i: k.i.i has private sums, and the tail of k.i.o inside the reduction has no part in them.");
+    refuses(e, k, "split k 16 peel; acc k.i; order m k.o n k.i; split k.i 3 peel", "split k.i 3 peel: axis k.i already has an "
+            "annotation; split it first.");
+    refuses(e, two_axes(e), "split q 4 peel; acc q.i",
+            "acc q.i: q.i has private sums, and the tail of q.o inside the reduction has no part in them.");
+    refuses(e, two_axes(e), "split r 2 peel; acc r.i; split q 4 peel",
+            "split q 4 peel: r.i has private sums, and the tail of q.o inside the reduction has no part in them.");
+    refuses(e, from_one(e), "split r 2; acc r.i", "acc r.i: acc0 does not start at 0, and each private sum would add its start.");
+    refuses(e, of_itself(e), "split r 2; acc r.i", "acc r.i: what is added to acc0 depends on it.");
     refuses(e, k, "acc n", "acc n: axis n is not a reduce axis with a constant extent of at most 256.");
     refuses(e, k, "pack a m,k", "pack a m,k: a is not constant: it would be packed at every run.");
     refuses(e, k, "pack b n", "pack b n: b is read along k, which the layout does not name.");

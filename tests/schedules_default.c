@@ -1,5 +1,5 @@
-/* schedules_default.c - schedules without tuning: legal for every kernel of the model and of random graphs,
- * right at every size, and of the shape that their class promises. */
+/* schedules_default.c - schedules without tuning: legal for every kernel of the model and of
+ * random graphs, right at every size, and of the shape that their class promises. */
 #include "tests/gen.h"
 #include "tests/schedules_util.h"
 
@@ -27,7 +27,7 @@ static const int64_t rows[] = {1, 2, 3, 12, 13, 31};
 
 typedef struct ModelCase {
     const char *target;
-    int64_t usual;     /* rows that the schedules are chosen for; -1: any */
+    int64_t usual; /* rows that the schedules are chosen for; -1: any */
     unsigned without;
 } ModelCase;
 
@@ -86,7 +86,8 @@ static void check_graphs(Env *e, void *arg)
         Rng r;
         rng_seed(&r, c->first + (uint64_t)i);
         PickHint hint = hint_at(tc.target, 1 + i % 3, i % 4 == 0 ? -1 : i % 4);
-        bulk_add_defaults(&bulk, compiled(e, gen_graph(e, &r), i % 2 ? STAGE_FUSE : 0, NULL), &hint);
+        bulk_add_defaults(&bulk, compiled(e, gen_graph(e, &r), i % 2 ? STAGE_FUSE : 0, NULL),
+                          &hint);
     }
     bench_compile(&bulk.bench, NULL);
     bulk_check(&bulk, 1, 0, c->first);

@@ -1,6 +1,7 @@
-/* schedules_random.c - random legal points of the spaces, compiled and run: C is the scheduled nest bitwise, and
- * both are the naive nest, bitwise where the schedule is exact and on small integers. 200 points in `make test`,
- * 1,000 with NC_FULL, the classes in turn. A failure prints kernel and schedule; NC_SEED moves all of them. */
+/* schedules_random.c - random legal points of the spaces, compiled and run: C is the scheduled
+ * nest bitwise, and both are the naive nest, bitwise where the schedule is exact and on small
+ * integers. 200 points in `make test`, 1,000 with NC_FULL, the classes in turn. A failure
+ * prints kernel and schedule; NC_SEED moves all of them. */
 #include "tests/gen.h"
 #include "tests/schedules_util.h"
 
@@ -33,14 +34,20 @@ static const Program *program_of(Env *e, const char *text)
     return compiled(e, ncg_parse(e, text, strlen(text), "test.ncg"), 0, NULL);
 }
 
-/* The model, random graphs, and one contraction of awkward widths with everything that can go wrong in it. */
+/* The model, random graphs, and one contraction of awkward widths with everything that can
+ * go wrong in it. */
 static void add_sources(Draw *d)
 {
     add_program(d, compiled(d->e, model_graph(d->e, size_odd, true), 0, NULL));
-    add_program(d, program_of(d->e, "graph g\nx = input f32[seq, 37]\nw = weight f32[45, 37]\nt = permute w perm=[1, 0]\n"
+    add_program(d, program_of(d->e, "graph g\nx = input f32[seq, 37]\nw = weight f32[45, "
+                                    "37]\nt = permute w perm=[1, 0]\n"
                                     "y = matmul x, t\nreturn y=y\n"));
-    add_program(d, program_of(d->e, "graph g\nx = input f32[3, seq, 20]\nw = weight f32[3, 20, 17]\ny = matmul x, w\n"
-                                    "return y=y\n"));
+    add_program(
+        d,
+        program_of(
+            d->e,
+            "graph g\nx = input f32[3, seq, 20]\nw = weight f32[3, 20, 17]\ny = matmul x, w\n"
+            "return y=y\n"));
     for (int i = 0; i < 12; i++) {
         Rng r;
         rng_seed(&r, rng_u64(&d->r));
@@ -57,7 +64,8 @@ static void add_point(Draw *d, KernelClass class, const Target *t)
         return;
     }
     const Source *from = &d->of[class].at[rng_below(&d->r, (uint64_t)d->of[class].n)];
-    PickHint hint = hint_at(t, 1 + (int)rng_below(&d->r, 3), (int64_t)rng_below(&d->r, 4) * 4 - 1);
+    PickHint hint =
+        hint_at(t, 1 + (int)rng_below(&d->r, 3), (int64_t)rng_below(&d->r, 4) * 4 - 1);
     space_init(d->e, &d->e->model, &s, from->p->kernel.at[from->kernel], &hint);
     space_sample(&s, &d->r, &p);
     space_schedule(&s, &p, &schedule);
@@ -72,8 +80,10 @@ static void check_batch(Env *e, void *arg)
     rng_seed(&d.r, *(const uint64_t *)arg);
     toolchain_find(e, &tc);
     add_sources(&d);
-    for (int i = 0; i < BATCH; i++) { /* half of them contractions: theirs are the largest spaces */
-        add_point(&d, i % 2 ? CLASS_CONTRACTION : (KernelClass)(i / 2 % N_KERNEL_CLASSES), tc.target);
+    for (int i = 0; i < BATCH;
+         i++) { /* half of them contractions: theirs are the largest spaces */
+        add_point(&d, i % 2 ? CLASS_CONTRACTION : (KernelClass)(i / 2 % N_KERNEL_CLASSES),
+                  tc.target);
     }
     bench_compile(&d.bulk.bench, NULL);
     for (size_t i = 0; i < countof(sizes); i++) {

@@ -1,5 +1,5 @@
-/* schedules_space.c - spaces: counts are exact, every rank is one point and every point one schedule, samples are
- * uniform, and what the rules let pass the mechanism accepts. */
+/* schedules_space.c - spaces: counts are exact, every rank is one point and every point one
+ * schedule, samples are uniform, and what the rules let pass the mechanism accepts. */
 #include "tests/gen.h"
 #include "tests/schedules_util.h"
 
@@ -40,7 +40,8 @@ static void visit_program(const Program *p, const PickHint *hint, SpaceCheck *ea
     }
 }
 
-/* Spaces of every class: of the model at known and unknown sizes, of random graphs fused and not. */
+/* Spaces of every class: of the model at known and unknown sizes, of random graphs fused and
+ * not. */
 static void visit_all(Env *e, void *arg)
 {
     const Visit *v = arg;
@@ -48,13 +49,17 @@ static void visit_all(Env *e, void *arg)
     for (size_t i = 0; i < countof(usual); i++) {
         PickHint hint = hint_at(target_named(i % 2 ? "avx2" : "avx512"), 2 + (int)i, usual[i]);
         hint.l2_bytes = 1 << 20;
-        visit_program(compiled(e, model_graph(e, size_odd, true), i == 2 ? ALL_STAGES : 0, NULL), &hint, v->each);
+        visit_program(
+            compiled(e, model_graph(e, size_odd, true), i == 2 ? ALL_STAGES : 0, NULL), &hint,
+            v->each);
     }
     for (int i = 0; i < v->n_graphs; i++) {
         Rng r;
         rng_seed(&r, (uint64_t)i);
-        PickHint hint = hint_at(target_named(i % 2 ? "generic" : "avx512"), 1 + i % 3, i % 4 - 1);
-        visit_program(compiled(e, gen_graph(e, &r), i % 2 ? 1u << STAGE_FUSE : 0, NULL), &hint, v->each);
+        PickHint hint =
+            hint_at(target_named(i % 2 ? "generic" : "avx512"), 1 + i % 3, i % 4 - 1);
+        visit_program(compiled(e, gen_graph(e, &r), i % 2 ? 1u << STAGE_FUSE : 0, NULL), &hint,
+                      v->each);
     }
 }
 
@@ -105,8 +110,8 @@ static void counts_are_exact(Space *s)
         }
     } while (next_point(s, &p));
     cr_assert_eq(points, s->n_points);
-    cr_assert_eq(legal, s->n_legal, "%s: %llu, not %llu", s->kernel->text, (unsigned long long)s->n_legal,
-                 (unsigned long long)legal);
+    cr_assert_eq(legal, s->n_legal, "%s: %llu, not %llu", s->kernel->text,
+                 (unsigned long long)s->n_legal, (unsigned long long)legal);
 }
 
 Test(schedules_space, counts_equal_brute_force)
@@ -184,8 +189,8 @@ static void all_are_accepted(Space *s)
             space_sample(s, &r, &p);
         }
         space_schedule(s, &p, &schedule);
-        cr_assert(kernel_schedule(&env, &scratch, s->kernel, &schedule, schedule.n, &why), "%s\n%s\n%s",
-                  text_at(s, &p), why.text, s->kernel->text);
+        cr_assert(kernel_schedule(&env, &scratch, s->kernel, &schedule, schedule.n, &why),
+                  "%s\n%s\n%s", text_at(s, &p), why.text, s->kernel->text);
         arena_release(&scratch);
     }
 }
@@ -200,7 +205,8 @@ static void holds_its_default(Space *s)
     Point p;
     Schedule by_space, by_default;
     schedule_default(&env, s->kernel, &s->hint, &by_default);
-    cr_assert(space_default(&env, s, &p), "the default is no point of the space\n%s", s->kernel->text);
+    cr_assert(space_default(&env, s, &p), "the default is no point of the space\n%s",
+              s->kernel->text);
     space_schedule(s, &p, &by_space);
     cr_assert(schedule_eq(&by_space, &by_default), "%s\n%s", text_at(s, &p), s->kernel->text);
 }
@@ -300,9 +306,11 @@ Test(schedules_space, features_are_finite_and_named)
 
 static const Kernel *rotated(void)
 {
-    return kernel_of_graph(&env, "graph g\nx = input f32[seq, 16]\nc = input f32[seq, 16]\n"
-                                 "hi = slice x axis=1 start=8 stop=16\nlo = slice x axis=1 start=0 stop=8\nn = neg hi\n"
-                                 "r = concat n, lo axis=1\na = mul x, c\nb = mul r, c\ny = add a, b\nreturn y=y\n");
+    return kernel_of_graph(
+        &env,
+        "graph g\nx = input f32[seq, 16]\nc = input f32[seq, 16]\n"
+        "hi = slice x axis=1 start=8 stop=16\nlo = slice x axis=1 start=0 stop=8\nn = neg hi\n"
+        "r = concat n, lo axis=1\na = mul x, c\nb = mul r, c\ny = add a, b\nreturn y=y\n");
 }
 
 /* Chi-square with n - 1 degrees of freedom lies within five deviations of its mean. */
@@ -325,7 +333,8 @@ Test(schedules_space, samples_are_uniform)
     for (int i = 0; i < n; i++) {
         chi += (double)(seen[i] - per) * (seen[i] - per) / per;
     }
-    cr_expect_lt(fabs(chi - (n - 1)), 5 * sqrt(2.0 * (n - 1)), "chi-square %g with %d degrees", chi, n - 1);
+    cr_expect_lt(fabs(chi - (n - 1)), 5 * sqrt(2.0 * (n - 1)), "chi-square %g with %d degrees",
+                 chi, n - 1);
 }
 
 Test(schedules_space, the_same_seed_gives_the_same_samples)
@@ -365,18 +374,25 @@ Test(schedules_space, the_tiles_that_are_known_to_be_good_are_in)
 {
     Space s;
     PickHint hint = hint_at(target_named("avx512"), 2, 64);
-    const Kernel *k = kernel_of_graph(&env, "graph g\nx = input f32[seq, 896]\nw = weight f32[896, 896]\n"
-                                            "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n");
+    const Kernel *k =
+        kernel_of_graph(&env, "graph g\nx = input f32[seq, 896]\nw = weight f32[896, 896]\n"
+                              "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n");
     space_init(&env, &env.model, &s, k, &hint);
     static const char *const known[] = {
-        "split n 32 pad; split m 14 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; par n.o",
-        "split n 64 pad; split m 7 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; par n.o",
-        "split n 32 pad; split m 8 switch; split k 2 peel; order n.o m.o k.o k.i m.i n.i; vec n.i; unroll m.i; "
+        "split n 32 pad; split m 14 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; "
+        "pack b n.o,k,n.i; par n.o",
+        "split n 64 pad; split m 7 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; "
+        "pack b n.o,k,n.i; par n.o",
+        "split n 32 pad; split m 8 switch; split k 2 peel; order n.o m.o k.o k.i m.i n.i; vec "
+        "n.i; unroll m.i; "
         "unroll k.i; fma; pack b n.o,k.o,k.i,n.i; par n.o",
-        "split n 64 pad; order n.o m k n.i; vec n.i; fma; pack b n.o,k,n.i; prefetch b k 1024; prefetch b k 1088; "
+        "split n 64 pad; order n.o m k n.i; vec n.i; fma; pack b n.o,k,n.i; prefetch b k 1024; "
+        "prefetch b k 1088; "
         "prefetch b k 1152; prefetch b k 1216; par n.o",
-        "split n 4 switch; split k 32 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; unroll n.i; fma; par n.o",
-        "split n 16 pad; split m 12 switch; split k 128 peel; order m.o n.o k.o k.i m.i n.i; vec n.i; unroll m.i; "
+        "split n 4 switch; split k 32 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; unroll "
+        "n.i; fma; par n.o",
+        "split n 16 pad; split m 12 switch; split k 128 peel; order m.o n.o k.o k.i m.i n.i; "
+        "vec n.i; unroll m.i; "
         "pack b n.o,k.o,k.i,n.i; par m.o",
     };
     for (size_t i = 0; i < countof(known); i++) {
@@ -390,8 +406,9 @@ Test(schedules_space, broken_rules_are_named)
     Point p;
     int broken;
     PickHint hint = hint_at(target_named("avx512"), 2, 3);
-    const Kernel *k = kernel_of_graph(&env, "graph g\nx = input f32[seq, 64]\nw = weight f32[64, 64]\n"
-                                            "y = matmul x, w\nreturn y=y\n");
+    const Kernel *k =
+        kernel_of_graph(&env, "graph g\nx = input f32[seq, 64]\nw = weight f32[64, 64]\n"
+                              "y = matmul x, w\nreturn y=y\n");
     space_init(&env, &env.model, &s, k, &hint);
     cr_assert(space_default(&env, &s, &p));
     for (int i = 0; i < s.n_knobs; i++) {

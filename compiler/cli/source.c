@@ -26,8 +26,10 @@ static const struct argp_option options[] = {
     {"without", KEY_WITHOUT, "STAGE,...", 0,
      "leave stages out: cse, fold, fuse. Without fuse, cse and fold are left out too", 1},
     {"with", KEY_WITH, "STAGE,...", 0, "keep cse or fold although fuse is left out", 1},
-    {"cache", KEY_CACHE, NULL, 0, "append to the KV cache in place: inputs cache_*, of a capacity", 1},
-    {"specialise", KEY_SPECIALISE, "NAME=N", 0, "compile for one value of a symbol, as seq=1; may be repeated", 1},
+    {"cache", KEY_CACHE, NULL, 0,
+     "append to the KV cache in place: inputs cache_*, of a capacity", 1},
+    {"specialise", KEY_SPECIALISE, "NAME=N", 0,
+     "compile for one value of a symbol, as seq=1; may be repeated", 1},
     {"seq", KEY_SEQ, "N", 0, "value of the symbol seq (default: 1)", 2},
     {"past", KEY_PAST, "N", 0, "value of the symbol past (default: 0)", 2},
     {"set", KEY_SET, "NAME=N", 0, "value of any symbol (default: 2; capacity: 128)", 2},
@@ -53,8 +55,8 @@ static unsigned parse_stages(struct argp_state *state, const char *list)
             found = same ? i : found;
         }
         if (found < 0) {
-            argp_error(state, "there is no stage '%.*s': cse, fold and fuse can be left out", (int)len,
-                       list);
+            argp_error(state, "there is no stage '%.*s': cse, fold and fuse can be left out",
+                       (int)len, list);
             return bits;
         }
         bits |= 1u << found;
@@ -93,14 +95,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     static const char *const rows[] = {"all", "last"};
     Source *s = state->input;
     switch (key) {
-    case KEY_LAYERS: s->n_layers = (int)option_int(state, "layers", arg, 1, INT32_MAX); return 0;
+    case KEY_LAYERS:
+        s->n_layers = (int)option_int(state, "layers", arg, 1, INT32_MAX);
+        return 0;
     case KEY_LOGITS: s->last_only = option_choice(state, "logits", arg, 2, rows); return 0;
     case KEY_WITHOUT: s->without |= parse_stages(state, arg); return 0;
     case KEY_WITH: s->with |= parse_stages(state, arg); return 0;
     case KEY_CACHE: s->cache = true; return 0;
     case KEY_SPECIALISE: set_named(state, &s->known, "specialise", arg); return 0;
     case KEY_SEQ: set_symbol(state, &s->sizes, "seq", size_value(state, "seq", arg)); return 0;
-    case KEY_PAST: set_symbol(state, &s->sizes, "past", size_value(state, "past", arg)); return 0;
+    case KEY_PAST:
+        set_symbol(state, &s->sizes, "past", size_value(state, "past", arg));
+        return 0;
     case KEY_SET: set_named(state, &s->sizes, "set", arg); return 0;
     case KEY_FORMAT: s->format = option_format(state, arg); return 0;
     case KEY_TIME: s->time = true; return 0;
@@ -141,7 +147,8 @@ Graph *source_graph(Env *e, const Source *s)
         size_t len;
         Err err;
         if (s->n_layers >= 0) {
-            fail(e, E_INPUT, "%s: --layers is for models; a graph in text form is built as it stands.",
+            fail(e, E_INPUT,
+                 "%s: --layers is for models; a graph in text form is built as it stands.",
                  s->path);
         }
         if (!os_read_file(&e->model, s->path, MAX_NCG_BYTES, &text, &len, &err)) {
@@ -177,7 +184,9 @@ const Graph *source_meaning(Env *e, const Source *s, const Graph *g)
 {
     const Graph *now = s->cache ? graph_cache(g) : g;
     if (s->cache && now == g) {
-        fail(e, E_INPUT, "%s: --cache: no past_* input of the graph is joined to fresh values, layer by layer.",
+        fail(e, E_INPUT,
+             "%s: --cache: no past_* input of the graph is joined to fresh values, layer by "
+             "layer.",
              s->path);
     }
     for (int i = 0; i < s->known.n; i++) {
@@ -188,7 +197,8 @@ const Graph *source_meaning(Env *e, const Source *s, const Graph *g)
 
 Program *source_compile(Env *e, const Source *s, const Graph *g, Compile *c)
 {
-    *c = (Compile){.env = e, .without = source_without(s), .cache = s->cache, .now_ns = os_now_ns};
+    *c = (Compile){
+        .env = e, .without = source_without(s), .cache = s->cache, .now_ns = os_now_ns};
     for (int i = 0; i < s->known.n; i++) {
         Sym sym = setting_symbol(e, &s->known.at[i]);
         c->known.bound[sym] = true;
@@ -223,7 +233,8 @@ void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z)
     for (int i = 0; i < s->sizes.n; i++) {
         Sym sym = setting_symbol(e, &s->sizes.at[i]);
         if (!z->bound[sym]) {
-            fail(e, E_INPUT, "%s: the graph has no symbol '%s' to set.", s->path, s->sizes.at[i].name);
+            fail(e, E_INPUT, "%s: the graph has no symbol '%s' to set.", s->path,
+                 s->sizes.at[i].name);
         }
         z->value[sym] = s->sizes.at[i].value;
     }

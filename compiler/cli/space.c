@@ -1,5 +1,5 @@
-/* space.c - `nanocompile dump space`: what can be tuned in a kernel on this machine. One row is a knob with its
- * choices, a rule with its reason, a count, or the default schedule. */
+/* space.c - `nanocompile dump space`: what can be tuned in a kernel on this machine. One row is
+ * a knob with its choices, a rule with its reason, a count, or the default schedule. */
 #include <string.h>
 
 #include "cli/cli.h"
@@ -7,12 +7,15 @@
 
 Table space_table(Env *e, const Source *s, Compile *c)
 {
-    static const char *const columns[] = {"#kernel", "class", "what", "name", "choices", "meaning"};
+    static const char *const columns[] = {"#kernel", "class",   "what",
+                                          "name",    "choices", "meaning"};
     Table t;
     Machine m;
     table_init(&t, &e->model, "space", countof(columns), columns);
     machine_read(e, "", &m);
-    c->hint = (PickHint){.l1d_bytes = m.l1d_bytes, .l2_bytes = m.l2_bytes, .l3_bytes = m.l3_bytes,
+    c->hint = (PickHint){.l1d_bytes = m.l1d_bytes,
+                         .l2_bytes = m.l2_bytes,
+                         .l3_bytes = m.l3_bytes,
                          .n_threads = m.n_threads};
     for (int i = 0; i < s->sizes.n; i++) {
         Sym sym = sym_intern(e, s->sizes.at[i].name, strlen(s->sizes.at[i].name));
@@ -22,8 +25,8 @@ Table space_table(Env *e, const Source *s, Compile *c)
     return t;
 }
 
-static void row(Table *t, int kernel, const Space *s, const char *what, const char *name, const char *choices,
-                const char *meaning)
+static void row(Table *t, int kernel, const Space *s, const char *what, const char *name,
+                const char *choices, const char *meaning)
 {
     table_cell(t, "%d", kernel);
     table_cell(t, "%s", class_name(s->class));
@@ -55,7 +58,8 @@ static void default_row(Env *e, Table *t, int kernel, const Space *s)
     buf_init(&text, &e->kernel);
     schedule_default(e, s->kernel, &s->hint, &schedule);
     schedule_print(&schedule, &text);
-    const char *rank = inside ? arena_printf(&e->kernel, "%llu", (unsigned long long)space_rank(s, &p)) : "-";
+    const char *rank =
+        inside ? arena_printf(&e->kernel, "%llu", (unsigned long long)space_rank(s, &p)) : "-";
     row(t, kernel, s, "default", "rank", rank, text.at);
 }
 
@@ -68,9 +72,11 @@ void space_rows(Env *e, Table *t, const Compile *c, const Program *p, int kernel
     for (int i = 0; i < s.n_rules; i++) {
         row(t, kernel, &s, "rule", s.rule[i].name, "", s.rule[i].reason);
     }
-    row(t, kernel, &s, "count", "points", arena_printf(&e->kernel, "%llu", (unsigned long long)s.n_points),
+    row(t, kernel, &s, "count", "points",
+        arena_printf(&e->kernel, "%llu", (unsigned long long)s.n_points),
         "all combinations of choices");
-    row(t, kernel, &s, "count", "schedules", arena_printf(&e->kernel, "%llu", (unsigned long long)s.n_legal),
+    row(t, kernel, &s, "count", "schedules",
+        arena_printf(&e->kernel, "%llu", (unsigned long long)s.n_legal),
         "that keep every rule, each another schedule");
     default_row(e, t, kernel, &s);
 }

@@ -24,7 +24,7 @@ static const Helper helpers[N_AIDS] = {
                   AID_TYPES},
     [AID_STORE] = {"store", "static inline void store%(float *p, f32x% v)\n{\n    *(f32x%_any *)p = v;\n}\n",
                    AID_TYPES},
-    [AID_SPLAT] = {"splat", "static inline f32x% splat%(float x)\n{\n    return (f32x%){${x}};\n}\n", AID_TYPES},
+    [AID_SPLAT] = {"splat", "static inline f32x% splat%(float x)\n{\n    return x - (f32x%){0}; /* keeps -0.0 */\n}\n", AID_TYPES},
     [AID_FMA] = {"fma",
                  "static inline f32x% fma%(f32x% a, f32x% b, f32x% c)\n{\n"
                  "#if % == 16 && defined __AVX512F__\n"
@@ -46,9 +46,9 @@ static const Helper helpers[N_AIDS] = {
     [AID_LANES] = {"lanes_to",
                    "/* Lanes 0 to last. */\nstatic inline i32x% lanes_to%(int64_t last)\n{\n"
                    "    int32_t k = last < -1 ? -1 : last > % ? % : (int32_t)last;\n"
-                   "    return (i32x%){${#}} <= (i32x%){${k}};\n}\n",
+                   "    return (i32x%){${#}} <= k - (i32x%){0};\n}\n",
                    AID_TYPES},
-    [AID_MASK] = {"mask", "static inline i32x% mask%(int on)\n{\n    return (i32x%){${-(on != 0)}};\n}\n", AID_TYPES},
+    [AID_MASK] = {"mask", "static inline i32x% mask%(int on)\n{\n    return -(on != 0) - (i32x%){0};\n}\n", AID_TYPES},
     [AID_EXP] = {"exp_approx",
                  "static inline f32x% exp_approx%(f32x% x)\n{\n"
                  "    const f32x% magic = splat%(12582912.0f);\n"
@@ -91,7 +91,7 @@ static const Helper helpers[N_AIDS] = {
                  "            x[i] = x[i] < x[i + n] || x[i + n] != x[i + n] ? x[i + n] : x[i];\n        }\n    }\n"
                  "    return x[0];\n}\n",
                  AID_STORE},
-    [AID_SPLAT_I32] = {"splat_i32_", "static inline i32x% splat_i32_%(int32_t x)\n{\n    return (i32x%){${x}};\n}\n",
+    [AID_SPLAT_I32] = {"splat_i32_", "static inline i32x% splat_i32_%(int32_t x)\n{\n    return x - (i32x%){0};\n}\n",
                        AID_TYPES},
     [AID_STORE_I32] = {"store_i32_",
                        "static inline void store_i32_%(int32_t *p, i32x% v)\n{\n"

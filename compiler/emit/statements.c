@@ -118,7 +118,7 @@ static void write_for(Writer *w, const Tree *t)
         write_children(w, t);
         w->dot = false;
         w->axis[t->axis] = before;
-    } else if (n == 1) { /* no loop: its index is 0, or written as a constant */
+    } else if (n == 1 && !a->par) { /* no loop: its index is 0, or written as a constant */
         AxisAt before = w->axis[t->axis];
         w->axis[t->axis] = (AxisAt){MODE_CONST, 0, 1};
         write_children(w, t);

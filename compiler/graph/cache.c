@@ -105,7 +105,8 @@ static bool find_side(const Pass *p, Side *s)
 {
     Dim layers = s->past->shape.rank >= 2 ? s->past->shape.dim[0] : dim_int(0);
     bool named = !strncmp(s->past->attr.name, "past_", strlen("past_"));
-    if (!named || !dim_is_const(layers) || layers.k < 1 || p->n_users[s->past->id] != layers.k) {
+    if (!named || !dim_is_const(layers) || layers.k < 1 ||
+        p->n_users[s->past->id] != layers.k) {
         return false;
     }
     s->fresh = arena_array(&p->e->kernel, const Node *, layers.k);
@@ -166,7 +167,8 @@ static bool names_are_free(const Pass *p)
     }
     for (int i = 0; i < p->side.n; i++) {
         const Side *s = &p->side.at[i];
-        free = free && !has_input(p->g, cache_name(p, s->past)) && !has_input(p->g, past_name(p, s));
+        free = free && !has_input(p->g, cache_name(p, s->past)) &&
+               !has_input(p->g, past_name(p, s));
     }
     return free;
 }
@@ -206,7 +208,8 @@ static Node *append(const Pass *p, Side *s, const Node *join, Node *fresh)
 /* concat(reshape(slice(past_X)), fresh): the side, or NULL. */
 static Side *joined_side(const Pass *p, const Node *n)
 {
-    bool fits = n->op == OP_CONCAT && n->in[0]->op == OP_RESHAPE && n->in[0]->in[0]->op == OP_SLICE;
+    bool fits =
+        n->op == OP_CONCAT && n->in[0]->op == OP_RESHAPE && n->in[0]->in[0]->op == OP_SLICE;
     return fits ? side_of(p, n->in[0]->in[0]->in[0]) : NULL;
 }
 

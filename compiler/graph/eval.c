@@ -322,7 +322,8 @@ static View eval_update(const Call *c)
         if (start < 0 || start > out.dim[i] - size) {
             fail(c->env, E_RANGE,
                  "update: %lld..%lld is out of bounds of axis %d, of size %lld (node %%%d).",
-                 (long long)start, (long long)(start + size), i, (long long)out.dim[i], c->n->id);
+                 (long long)start, (long long)(start + size), i, (long long)out.dim[i],
+                 c->n->id);
         }
         part.dim[i] = size;
         part.at += start * part.stride[i];

@@ -46,8 +46,8 @@ Graph *graph_specialise(const Graph *g, Sym s, int64_t value)
         bound = bound || g->symbols.at[i] == s;
     }
     if (!bound || value < 0) {
-        fail(g->env, E_INPUT, "Graph \"%.64s\" cannot be specialised to %.64s = %lld: %s.", g->name,
-             g->env->symbol[s], (long long)value,
+        fail(g->env, E_INPUT, "Graph \"%.64s\" cannot be specialised to %.64s = %lld: %s.",
+             g->name, g->env->symbol[s], (long long)value,
              bound ? "a size is not negative" : "it has no such symbol");
     }
     k.has[s] = true;

@@ -24,6 +24,7 @@ void need_words(Apply *a, int least, int most);
 Axis *axis_of_nest(Apply *a, int axis);
 /* The phase whose loops hold this axis, or NULL: it is an outer axis. */
 Phase *phase_of(Apply *a, int axis);
+void check_private_tails(Apply *a); /* apply_math.c: refuses tails that private sums would lose */
 void need_no_stage(Apply *a); /* loops stay as they are once something is staged */
 typedef struct Access {
     int operand;

@@ -47,8 +47,11 @@ static int add_half(Apply *a, int whole, const char *suffix, const Expr *extent)
     return a->k->nest.axis.n - 1;
 }
 
-static void check_split(Apply *a, const Axis *x, Tail tail)
+static void check_split(Apply *a, int axis, const Axis *x, Tail tail)
 {
+    if (axis_peels(&a->k->nest, axis)) {
+        refuse(a, "behind %s comes the tail of %s", x->name, axis_of_nest(a, x->half_of - 1)->name);
+    }
     if (x->vec || x->unroll || x->par || x->priv) {
         refuse(a, "axis %s already has an annotation; split it first", x->name);
     }
@@ -72,7 +75,7 @@ void step_split(Apply *a)
     const Expr *extent = axis_of_nest(a, axis)->extent;
     bool divides = extent->kind == X_CONST && extent->value.i % f == 0;
     Tail tail = a->n_words > 2 ? tail_word(a, a->word[2]) : TAIL_NONE;
-    check_split(a, axis_of_nest(a, axis), tail);
+    check_split(a, axis, axis_of_nest(a, axis), tail);
     if (!divides && tail == TAIL_NONE) {
         refuse(a, "%lld does not divide the extent of %s: say what happens to the tail", (long long)f, a->word[0]);
     }
@@ -96,6 +99,7 @@ void step_split(Apply *a)
         Phase *p = &nest->phase.at[i];
         replace_in(a, p->loops.at, &p->loops.n, &p->loops.cap, &p->loops.at, axis, outer, inner);
     }
+    check_private_tails(a);
 }
 
 /* ---- order ---- */

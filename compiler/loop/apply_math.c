@@ -45,6 +45,48 @@ void step_vec(Apply *a)
 
 /* ---- acc ---- */
 
+static void count_reads(const Expr *x, void *ctx)
+{
+    int *var = ctx; /* [0] which, [1] how often */
+    var[1] += x->kind == X_VAR && x->id == var[0];
+}
+
+/* Partial results start and combine as one would: a sum from 0, of terms that it has no part in. */
+static void check_partial(Apply *a, const Accum *acc, bool sum)
+{
+    const char *name = a->k->nest.var.at[acc->var].name;
+    bool zero = acc->init->kind == X_CONST && (acc->init->dtype == DT_F32 ? acc->init->value.f == 0 : acc->init->value.i == 0);
+    int reads[2] = {acc->var, 0};
+    expr_visit(acc->update, count_reads, reads);
+    if (sum && !zero) {
+        refuse(a, "%s does not start at 0, and each private sum would add its start", name);
+    }
+    if (sum && reads[1] > 1) {
+        refuse(a, "what is added to %s depends on it", name);
+    }
+}
+
+/* Only the tail of a phase's outermost reduce loop comes after its private sums. */
+void check_private_tails(Apply *a)
+{
+    for (int i = 0; i < a->k->nest.phase.n; i++) {
+        const Phase *p = &a->k->nest.phase.at[i];
+        const Axis *priv = NULL, *inner = NULL;
+        bool first = true;
+        for (int k = 0; k < p->loops.n; k++) {
+            const Axis *x = axis_of_nest(a, p->loops.at[k]);
+            bool reduce = x->kind == AXIS_REDUCE;
+            inner = reduce && !first && axis_peels(&a->k->nest, p->loops.at[k]) ? x : inner;
+            priv = x->priv ? x : priv;
+            first = first && !reduce;
+        }
+        if (priv && inner) {
+            refuse(a, "%s has private sums, and the tail of %s inside the reduction has no part in them", priv->name,
+                   inner->name);
+        }
+    }
+}
+
 void step_acc(Apply *a)
 {
     const Expr *value;
@@ -65,10 +107,12 @@ void step_acc(Apply *a)
             if (!sum && !acc_is_max(&p->acc.at[k], &value)) {
                 refuse(a, "%s is neither a sum nor a maximum", a->k->nest.var.at[p->acc.at[k].var].name);
             }
+            check_partial(a, &p->acc.at[k], sum);
             a->k->exact = a->k->exact && !(sum && a->k->nest.var.at[p->acc.at[k].var].dtype == DT_F32);
         }
     }
     x->priv = true;
+    check_private_tails(a);
 }
 
 /* ---- fma ---- */

@@ -1,18 +1,22 @@
-/* apply_reads.c - reads that a step makes happen where the naive nest makes none: in both branches of a select
- * whose condition differs between lanes, in a tile that is staged whatever a condition says, and beyond the end
- * of a padded axis. They are legal where they surely stay inside the operand, and refused elsewhere. */
+/* apply_reads.c - reads that a step makes happen where the naive nest makes none: in both
+ * branches of a select whose condition differs between lanes, in a tile that is staged whatever
+ * a condition says, and beyond the end of a padded axis. They are legal where they surely stay
+ * inside the operand, and refused elsewhere. */
 #include <string.h>
 
 #include "loop/apply_int.h"
 
-/* The element lies in the operand for every point of the naive axes, whatever conditions say. */
+/* The element lies in the operand for every point of the naive axes, whatever conditions
+ * say. */
 static bool surely_inside(Apply *a, const Expr *load)
 {
     const Operand *o = &a->k->operand.at[load->id];
     Nest whole = a->k->nest;
-    whole.axis.at = arena_dup(&a->e->kernel, whole.axis.at, (size_t)whole.axis.n * sizeof *whole.axis.at);
+    whole.axis.at =
+        arena_dup(&a->e->kernel, whole.axis.at, (size_t)whole.axis.n * sizeof *whole.axis.at);
     for (int i = 0; i < whole.axis.n; i++) {
-        whole.axis.at[i].outer = whole.axis.at[i].inner = 0; /* tails are guarded: only true points count */
+        whole.axis.at[i].outer = whole.axis.at[i].inner =
+            0; /* tails are guarded: only true points count */
     }
     if (index_below(&a->e->kernel, &whole, load->a, x_int(&a->e->kernel, 0)) >= 0) {
         return false;
@@ -94,8 +98,8 @@ static void need_panel(const Expr *x, void *ctx)
     if (x->kind == X_LOAD) {
         expr_visit(x->a, find_root, &inside);
         if (inside.root < 0) {
-            refuse(p->a, "%s is read beyond the end of %s: only panels are padded", p->a->k->operand.at[x->id].name,
-                   axis_of_nest(p->a, p->root)->name);
+            refuse(p->a, "%s is read beyond the end of %s: only panels are padded",
+                   p->a->k->operand.at[x->id].name, axis_of_nest(p->a, p->root)->name);
         }
     }
 }

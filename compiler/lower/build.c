@@ -46,7 +46,9 @@ int lower_buffer(Lower *l, BufferKind kind, Dtype t, const Shape *s)
 
 void lower_leaf(Lower *l, const Node *n)
 {
-    BufferKind kind = n->op == OP_INPUT ? BUF_INPUT : n->op == OP_WEIGHT ? BUF_WEIGHT : BUF_CONST;
+    BufferKind kind = n->op == OP_INPUT    ? BUF_INPUT
+                      : n->op == OP_WEIGHT ? BUF_WEIGHT
+                                           : BUF_CONST;
     int id = lower_buffer(l, kind, n->dtype, &n->shape);
     Buffer *b = &l->p->buffer.at[id];
     b->name = n->attr.name;
@@ -66,7 +68,8 @@ bool lower_claimable(const Lower *l, int output)
 {
     const Node *n = l->g->outputs.at[output].node;
     const Buffer *b = &l->p->buffer.at[l->view[n->id].buffer];
-    return b->kind == BUF_TEMP || (b->kind == BUF_INPUT && l->in_place[n->id] && !b->also_output);
+    return b->kind == BUF_TEMP ||
+           (b->kind == BUF_INPUT && l->in_place[n->id] && !b->also_output);
 }
 
 /* Whoever called the program reads the output when all calls are done. */
@@ -149,8 +152,8 @@ int build_axis(Build *b, const char *name, AxisKind kind, Dim extent, const Expr
     return id;
 }
 
-void build_axes(Build *b, const Shape *s, int from, int to, bool contraction, int serial, int *ids,
-                const Expr **index)
+void build_axes(Build *b, const Shape *s, int from, int to, bool contraction, int serial,
+                int *ids, const Expr **index)
 {
     static const char *const names[] = {"c", "d", "e", "f", "g", "h", "i", "j"};
     for (int i = from; i < to; i++) {
@@ -171,7 +174,8 @@ int build_operand(Build *b, const char *name, const View *v)
     Arena *m = b->l->m;
     const Buffer *buf = &b->l->p->buffer.at[v->buffer];
     bool constant = buf->kind == BUF_WEIGHT || buf->kind == BUF_CONST;
-    *vec_push(m, &b->k->operand) = (Operand){.name = name, .dtype = buf->dtype, .constant = constant};
+    *vec_push(m, &b->k->operand) =
+        (Operand){.name = name, .dtype = buf->dtype, .constant = constant};
     *vec_push(m, &b->call.arg) = (Arg){.buffer = v->buffer, .offset = v->offset};
     build_span(b, b->k->operand.n - 1, v);
     return b->k->operand.n - 1;
@@ -217,7 +221,8 @@ const Expr *build_let(Build *b, bool in_body, const Expr *value)
 }
 
 const Expr *build_acc(Build *b, Dtype t, const Expr *init,
-                      const Expr *(*update)(Arena *, const Expr *acc, const Expr *v), const Expr *v)
+                      const Expr *(*update)(Arena *, const Expr *acc, const Expr *v),
+                      const Expr *v)
 {
     int var = new_var(b, "acc", b->n_accs++, t);
     const Expr *acc = x_var(b->l->m, var, t);
@@ -271,7 +276,8 @@ const Expr *acc_sum_init(Arena *m, Dtype t)
 
 const Expr *acc_max_init(Arena *m, Dtype t)
 {
-    static const int64_t least[N_DTYPES] = {[DT_I64] = INT64_MIN, [DT_I32] = INT32_MIN, [DT_I8] = INT8_MIN};
+    static const int64_t least[N_DTYPES] = {
+        [DT_I64] = INT64_MIN, [DT_I32] = INT32_MIN, [DT_I8] = INT8_MIN};
     return x_const(m, t, t == DT_F32 ? (Value){.f = -INFINITY} : (Value){.i = least[t]});
 }
 

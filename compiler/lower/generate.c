@@ -203,12 +203,13 @@ static void gen_gather(Gen *g, const Node *n, const View *to)
         end(g, n, p.index, gen_value(g, table, at, false));
         return;
     }
-    build_read(&g->b, shape_count(g->l.e, &n->shape), n->dtype); /* the rows read, not the table */
+    build_read(&g->b, shape_count(g->l.e, &n->shape), n->dtype); /* rows, not the table */
     end(g, n, p.index, gen_load(g, v, at));
 }
 
 /* kind elementwise, or copy for a movement that is written out or a leaf that is an output. */
-static void gen_pointwise(Gen *g, const char *kind, const Node *n, const Node *root, const View *to)
+static void gen_pointwise(Gen *g, const char *kind, const Node *n, const Node *root,
+                          const View *to)
 {
     Point p;
     begin(g, kind, n, root, to);
@@ -300,7 +301,8 @@ static void gen_output(Gen *g, int i)
 
 Program *fuse_generate(const FusePlan *plan, bool *copied)
 {
-    Gen g = {.l = lower_begin(plan->g, plan->in_place), .plan = plan, .fused = fused_by_root(plan)};
+    Gen g = {
+        .l = lower_begin(plan->g, plan->in_place), .plan = plan, .fused = fused_by_root(plan)};
     for (int i = 0; i < plan->g->nodes.n; i++) {
         gen_node(&g, plan->g->nodes.at[i]);
     }

@@ -6,7 +6,7 @@
 #include "lower/fuse_int.h"
 
 enum {
-    INLINE_DEPTH = 128, /* longest chain of values inside one kernel: keeps the generator's stack flat */
+    INLINE_DEPTH = 128, /* longest chain of values in one kernel: keeps the stack flat */
     MAX_ROUNDS = 1000,  /* the model takes 5 */
 };
 
@@ -19,9 +19,9 @@ typedef struct Readers {
 
 typedef struct Planner {
     FusePlan p;
-    Readers *readers; /* by node id, as of the last assign */
+    Readers *readers;                                 /* by node id, as of the last assign */
     const Node **claimed_by_row, **claimed_by_matmul; /* by target id: a fused node, or NULL */
-    int *depth;  /* by node id: nodes between it and the kernel that computes it */
+    int *depth; /* by node id: nodes between it and the kernel that computes it */
 } Planner;
 
 bool is_reduction(const Node *n)
@@ -38,7 +38,8 @@ static void find_free(FusePlan *p)
 {
     for (int i = 0; i < p->g->nodes.n; i++) {
         const Node *n = p->g->nodes.at[i];
-        bool is = n->op == OP_CONST || ((is_elementwise(n) || is_movement(n)) && !transcendental(n));
+        bool is =
+            n->op == OP_CONST || ((is_elementwise(n) || is_movement(n)) && !transcendental(n));
         for (int k = 0; k < n->n_in; k++) {
             is = is && p->free[n->in[k]->id];
         }
@@ -99,7 +100,8 @@ static Readers readers_of(const Planner *pl, const Node *n)
         const Node *user = users->at[i];
         bool written = p->ban[user->id].realize || p->in_place[user->id];
         if (!is_movement(user) || written || p->uses.is_output[user->id]) {
-            add_readers(&all, (Readers){.root = p->root[user->id], .matmul = user->op == OP_MATMUL});
+            add_readers(&all,
+                        (Readers){.root = p->root[user->id], .matmul = user->op == OP_MATMUL});
         }
         if (is_movement(user) && !written) {
             add_readers(&all, pl->readers[user->id]);
@@ -125,7 +127,8 @@ static void assign_node(Planner *pl, const Node *n)
 {
     FusePlan *p = &pl->p;
     const Readers *readers = &pl->readers[n->id];
-    bool forced = p->uses.is_output[n->id] || p->ban[n->id].realize || p->in_place[n->id] || p->into[n->id];
+    bool forced = p->uses.is_output[n->id] || p->ban[n->id].realize || p->in_place[n->id] ||
+                  p->into[n->id];
     bool leaf = n->op == OP_INPUT || n->op == OP_WEIGHT || n->op == OP_CONST;
     const Node *root = NULL;
     if (leaf || (is_movement(n) && !forced)) {
@@ -161,7 +164,8 @@ static bool cut_deep_chains(Planner *pl)
     bool cut = false;
     for (int i = p->g->nodes.n - 1; i >= 0; i--) {
         const Node *n = p->g->nodes.at[i];
-        if (pl->depth[i] > 0 && pl->depth[i] % INLINE_DEPTH == 0 && (is_elementwise(n) || is_movement(n))) {
+        if (pl->depth[i] > 0 && pl->depth[i] % INLINE_DEPTH == 0 &&
+            (is_elementwise(n) || is_movement(n))) {
             p->ban[i].realize = true;
             cut = true;
         }

@@ -68,7 +68,9 @@ static void unflatten(Env *e, Arena *m, const Side *in, const Expr *flat, const 
             first = first && dim_is(in->s->dim[k], 1);
         }
         bool one = dim_is(in->s->dim[i], 1);
-        index[i] = one ? x_int(m, 0) : first || empty ? x : x_op(m, S_MOD, x, dim_expr(m, in->s->dim[i]));
+        index[i] = one              ? x_int(m, 0)
+                   : first || empty ? x
+                                    : x_op(m, S_MOD, x, dim_expr(m, in->s->dim[i]));
         stride = dim_mul(e, stride, in->s->dim[i]);
     }
 }
@@ -82,8 +84,8 @@ static int n_real_axes(const Side *x)
     return n;
 }
 
-static void map_group(Env *e, Arena *m, const Side *in, const Side *out, const Expr *const *from,
-                      const Expr **to)
+static void map_group(Env *e, Arena *m, const Side *in, const Side *out,
+                      const Expr *const *from, const Expr **to)
 {
     const Expr *flat = NULL;
     if (n_real_axes(in) == 1 && n_real_axes(out) == 1) { /* the same axis under another place */
@@ -98,8 +100,8 @@ static void map_group(Env *e, Arena *m, const Side *in, const Side *out, const E
     unflatten(e, m, in, flatten(e, m, out, from), to);
 }
 
-void reindex_reshape(Env *e, Arena *m, const Shape *in, const Shape *out, const Expr *const *from,
-                     const Expr **to)
+void reindex_reshape(Env *e, Arena *m, const Shape *in, const Shape *out,
+                     const Expr *const *from, const Expr **to)
 {
     Side a = {.s = in}, b = {.s = out};
     for (int i = 0; i < in->rank; i++) {
@@ -125,7 +127,8 @@ void reindex_reshape(Env *e, Arena *m, const Shape *in, const Shape *out, const 
     }
 }
 
-static void reindex_permute(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to)
+static void reindex_permute(Env *e, Arena *m, const Node *n, const Expr *const *from,
+                            const Expr **to)
 {
     (void)e, (void)m;
     for (int i = 0; i < n->shape.rank; i++) {
@@ -133,7 +136,8 @@ static void reindex_permute(Env *e, Arena *m, const Node *n, const Expr *const *
     }
 }
 
-static void reindex_broadcast(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to)
+static void reindex_broadcast(Env *e, Arena *m, const Node *n, const Expr *const *from,
+                              const Expr **to)
 {
     (void)e;
     for (int i = 0; i < n->shape.rank; i++) {
@@ -142,7 +146,8 @@ static void reindex_broadcast(Env *e, Arena *m, const Node *n, const Expr *const
     }
 }
 
-static void reindex_slice(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to)
+static void reindex_slice(Env *e, Arena *m, const Node *n, const Expr *const *from,
+                          const Expr **to)
 {
     int axis = axis_of(e, n, n->shape.rank);
     for (int i = 0; i < n->shape.rank; i++) {
@@ -155,7 +160,8 @@ static const Expr *either(Arena *m, const Expr *a, const Expr *b)
     return a ? x_op(m, S_OR, a, b) : b;
 }
 
-const Expr *reindex_update(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to)
+const Expr *reindex_update(Env *e, Arena *m, const Node *n, const Expr *const *from,
+                           const Expr **to)
 {
     const Expr *outside = NULL;
     for (int i = 0; i < n->shape.rank; i++) {
@@ -179,11 +185,11 @@ static void reindex_through_reshape(Env *e, Arena *m, const Node *n, const Expr 
 
 void reindex(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to)
 {
-    static void (*const by_op[N_OPS])(Env *, Arena *, const Node *, const Expr *const *, const Expr **) = {
-        [OP_RESHAPE] = reindex_through_reshape,
-        [OP_PERMUTE] = reindex_permute,
-        [OP_BROADCAST] = reindex_broadcast,
-        [OP_SLICE] = reindex_slice};
+    static void (*const by_op[N_OPS])(Env *, Arena *, const Node *, const Expr *const *,
+                                      const Expr **) = {[OP_RESHAPE] = reindex_through_reshape,
+                                                        [OP_PERMUTE] = reindex_permute,
+                                                        [OP_BROADCAST] = reindex_broadcast,
+                                                        [OP_SLICE] = reindex_slice};
     check(by_op[n->op]);
     by_op[n->op](e, m, n, from, to);
 }

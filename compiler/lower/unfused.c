@@ -82,8 +82,9 @@ static void lower_reduce(Lower *l, const Node *n, const View *to)
     *vec_push(l->m, &b.phase->loops) = r;
     const Expr *x = build_load(&b, read_operand(&b, "x0", v), v, at.index);
     bool sum = n->op == OP_REDUCE_SUM;
-    const Expr *acc = build_acc(&b, n->dtype, sum ? acc_sum_init(l->m, n->dtype) : acc_max_init(l->m, n->dtype),
-                                sum ? acc_sum : acc_max, build_let(&b, true, x));
+    const Expr *acc = build_acc(
+        &b, n->dtype, sum ? acc_sum_init(l->m, n->dtype) : acc_max_init(l->m, n->dtype),
+        sum ? acc_sum : acc_max, build_let(&b, true, x));
     finish_with(&b, &p, acc);
 }
 
@@ -99,8 +100,8 @@ static void lower_matmul(Lower *l, const Node *n, const View *to)
     at_b.index[rank - 2] = at_a.index[rank - 1];
     const Expr *xa = build_load(&b, read_operand(&b, "a", va), va, at_a.index);
     const Expr *xb = build_load(&b, read_operand(&b, "b", vb), vb, at_b.index);
-    const Expr *acc =
-        build_acc(&b, n->dtype, acc_sum_init(l->m, n->dtype), acc_sum, x_op(l->m, S_MUL, xa, xb));
+    const Expr *acc = build_acc(&b, n->dtype, acc_sum_init(l->m, n->dtype), acc_sum,
+                                x_op(l->m, S_MUL, xa, xb));
     finish_with(&b, &p, acc);
 }
 
@@ -205,8 +206,9 @@ static void lower_movement(Lower *l, const Node *n)
 static void lower_node(Lower *l, const Node *n)
 {
     static void (*const by_op[N_OPS])(Lower *, const Node *, const View *) = {
-        [OP_IOTA] = lower_iota,         [OP_DIM] = lower_dim,       [OP_REDUCE_SUM] = lower_reduce,
-        [OP_REDUCE_MAX] = lower_reduce, [OP_MATMUL] = lower_matmul, [OP_GATHER] = lower_gather,
+        [OP_IOTA] = lower_iota,         [OP_DIM] = lower_dim,
+        [OP_REDUCE_SUM] = lower_reduce, [OP_REDUCE_MAX] = lower_reduce,
+        [OP_MATMUL] = lower_matmul,     [OP_GATHER] = lower_gather,
         [OP_CONCAT] = lower_concat,     [OP_UPDATE] = lower_update};
     if (n->op == OP_INPUT || n->op == OP_WEIGHT || n->op == OP_CONST) {
         lower_leaf(l, n);

@@ -22,6 +22,7 @@ void gen_begin(Gen *g)
     Arena *m = &g->l.e->kernel;
     g->acc.n = g->loaded.n = 0;
     g->hint = NULL;
+    g->given_up = false;
     memset(g->n_named, 0, sizeof g->n_named);
     map_init(&g->loaded_by_buffer, m);
     map_init(&g->views_seen, m);
@@ -149,24 +150,32 @@ static const Expr *value_of_concat(Gen *g, const Node *n, const Expr *const *ind
             at[k] = k == axis ? x_op(m, S_SUB, index[k], dim_expr(m, begin)) : index[k];
         }
         const Expr *branch = gen_value(g, n->in[i], at, true);
-        value = !value ? branch : x_select(m, x_op(m, S_LT, index[axis], dim_expr(m, end)), branch, value);
+        value = !value
+                    ? branch
+                    : x_select(m, x_op(m, S_LT, index[axis], dim_expr(m, end)), branch, value);
         end = begin;
     }
     return value;
 }
 
-/* As for concat. An update of what its value is made of doubles the expression, and so do its own updates. */
 static const Expr *value_of_update(Gen *g, const Node *n, const Expr *const *index)
 {
     const Expr *at[MAX_RANK];
     const Expr *outside = reindex_update(g->l.e, g->l.m, n, index, at);
     const Expr *value = gen_value(g, n->in[1], at, true);
-    if (outside) {
-        value = x_select(g->l.m, outside, gen_value(g, n->in[0], index, true), value);
-    }
+    return outside ? x_select(g->l.m, outside, gen_value(g, n->in[0], index, true), value)
+                   : value;
+}
+
+/* Where both branches are made of one value, each such node doubles the expression and the work: so the
+ * first that is too big ends it for this kernel. */
+static const Expr *value_of_choice(Gen *g, const Node *n, const Expr *const *index)
+{
+    const Expr *value =
+        n->op == OP_CONCAT ? value_of_concat(g, n, index) : value_of_update(g, n, index);
     if (n != g->root && bigger(value, MAX_PURE)) {
         gen_ban(g, &g->plan->ban[n->id].realize);
-        return placeholder(g, n);
+        g->given_up = true;
     }
     return value;
 }
@@ -174,11 +183,8 @@ static const Expr *value_of_update(Gen *g, const Node *n, const Expr *const *ind
 static const Expr *value_of_movement(Gen *g, const Node *n, const Expr *const *index, bool pure)
 {
     const Expr *from[MAX_RANK];
-    if (n->op == OP_CONCAT) {
-        return value_of_concat(g, n, index);
-    }
-    if (n->op == OP_UPDATE) {
-        return value_of_update(g, n, index);
+    if (n->op == OP_CONCAT || n->op == OP_UPDATE) {
+        return value_of_choice(g, n, index);
     }
     reindex(g->l.e, g->l.m, n, index, from);
     for (int i = 0; i < n->in[0]->shape.rank; i++) {
@@ -190,7 +196,8 @@ static const Expr *value_of_movement(Gen *g, const Node *n, const Expr *const *i
     return gen_value(g, n->in[0], from, pure);
 }
 
-static const Expr *value_of_elementwise(Gen *g, const Node *n, const Expr *const *index, bool pure)
+static const Expr *value_of_elementwise(Gen *g, const Node *n, const Expr *const *index,
+                                        bool pure)
 {
     Arena *m = g->l.m;
     const Expr *in[3];
@@ -252,6 +259,9 @@ const Expr *gen_value(Gen *g, const Node *n, const Expr *const *index, bool pure
 {
     Arena *m = &g->l.e->kernel;
     Hash key = key_of_ints(n->id, pure);
+    if (g->given_up) {
+        return placeholder(g, n);
+    }
     for (const Known *k = map_get(&g->known, key); k; k = k->earlier) {
         if (same_index(n->shape.rank, k->index, index)) {
             return k->value;

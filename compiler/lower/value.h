@@ -35,6 +35,7 @@ typedef struct Gen {
     bool in_body;         /* lets go into the reduction's body, else into finish */
     const char *hint;     /* name for the next new operand, or NULL */
     bool refused;         /* some fusion was banned: the program is thrown away */
+    bool given_up;        /* in this kernel: the rest of it is not worth making */
     Map known;            /* of the current block: node and purity -> its newest Known */
     /* Of the kernel: */
     Vec(Accumulated) acc;

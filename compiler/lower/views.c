@@ -32,7 +32,8 @@ bool view_row_major(Env *e, const View *v)
 
 bool view_eq(const View *a, const View *b)
 {
-    if (a->buffer != b->buffer || !shape_eq(&a->shape, &b->shape) || !dim_eq(a->offset, b->offset)) {
+    if (a->buffer != b->buffer || !shape_eq(&a->shape, &b->shape) ||
+        !dim_eq(a->offset, b->offset)) {
         return false;
     }
     for (int i = 0; i < a->shape.rank; i++) {
@@ -83,9 +84,13 @@ static bool sliced(Env *e, const Node *n, const View *in, View *out)
 
 View view_through(Env *e, const Node *n, const View *in)
 {
-    static bool (*const through[N_OPS])(Env *, const Node *, const View *, View *) = {
-        [OP_RESHAPE] = reshaped, [OP_PERMUTE] = permuted, [OP_BROADCAST] = broadcasted, [OP_SLICE] = sliced};
-    View out = {.buffer = in->buffer, .shape = n->shape, .offset = in->offset, .version = in->version};
+    static bool (*const through[N_OPS])(Env *, const Node *, const View *,
+                                        View *) = {[OP_RESHAPE] = reshaped,
+                                                   [OP_PERMUTE] = permuted,
+                                                   [OP_BROADCAST] = broadcasted,
+                                                   [OP_SLICE] = sliced};
+    View out = {
+        .buffer = in->buffer, .shape = n->shape, .offset = in->offset, .version = in->version};
     if (in->buffer < 0 || !through[n->op] || !through[n->op](e, n, in, &out)) {
         out.buffer = -1;
     }

@@ -18,7 +18,7 @@
 
 typedef struct CallStep { /* one call */
     KernelFn fn;
-    bool parallel;    /* worth waking others for */
+    bool parallel; /* worth waking others for */
     void **param;
     int64_t *sym;
     int64_t *n_elems; /* by parameter; for the nest interpreter */
@@ -42,7 +42,7 @@ struct Exec {
     Sizes sizes;                    /* of the last bind */
     bool planned;                   /* plan, offsets and symbols fit sizes */
     const Tensor **input, **weight; /* the arguments of the last bind, in the graph's order */
-    CallStep *step;                     /* by call */
+    CallStep *step;                 /* by call */
     bool compiled;
     Slot *slot; /* by parameter, all calls' in a row */
     Vec(Moving) moving;
@@ -97,7 +97,8 @@ static void lay_out_calls(Exec *x, KernelFn *fn, PackFn **pack)
         for (int i = 0; i < call->arg.n; i++, param++) {
             lay_out_slot(x, param, &call->arg.at[i]);
             if (k->operand.at[i].pack) {
-                panels_add(x->e, &x->panels, k, i, pack ? pack[call->kernel][i] : NULL, param, x->step[c].sym);
+                panels_add(x->e, &x->panels, k, i, pack ? pack[call->kernel][i] : NULL, param,
+                           x->step[c].sym);
             }
         }
         for (int i = 0; i < call->sym.n; i++, sym++) {
@@ -296,7 +297,8 @@ static bool place_fits(const Exec *x, int i, const Tensor *place, Err *err)
     if (!place->data || (there && same_type(place, &x->out[i]))) {
         return true;
     }
-    return err_set(err, E_INPUT, "The place given for output \"%.64s\" %s.", x->g->outputs.at[i].name,
+    return err_set(err, E_INPUT, "The place given for output \"%.64s\" %s.",
+                   x->g->outputs.at[i].name,
                    there ? "has another dtype or shape than the output"
                          : "is not that of the input that it is written into");
 }

@@ -11,7 +11,6 @@
 #define LIBM_REL (4 * UNIT_ROUNDOFF) /* 2 ulp, and an ulp is at most 2 u */
 #define APPROX_REL 4e-7
 #define APPROX_FLOOR 0x1p-125 /* results below exp(-87) become 0 */
-#define DENORMAL_HALF 0x1p-150
 
 uint64_t near_lanes(const Points *p)
 {

@@ -73,13 +73,14 @@ static void add_term(Sum *s, const Near *t, int n, int group)
     double *part = part_of(s, s->joined ? 0 : group);
     s->whole = s->whole && multiples(t, n, s->unit);
     s->n_terms++;
+    const double floor_of_product = s->factor[0] ? DENORMAL_HALF : 0; /* sums of two f32 do not underflow */
     for (int l = 0; l < n && !t->sure; l++) {
         s->err[l] += t->err[l];
         s->open[l] = s->open[l] || isinf(t->err[l]);
     }
     for (int l = 0; l < n; l++) {
         part[l] += t->v[l];
-        s->err[l] += UNIT_ROUNDOFF * (fabs(part[l]) + s->err[l]);
+        s->err[l] += UNIT_ROUNDOFF * (fabs(part[l]) + s->err[l]) + floor_of_product;
         s->size[l] += fabs(t->v[l]);
     }
 }

@@ -53,6 +53,7 @@ typedef struct Points { /* where expressions are evaluated */
 } Points;
 
 #define UNIT_ROUNDOFF 0x1.00001p-24 /* of f32; a little more, for the double's own rounding */
+#define DENORMAL_HALF 0x1p-150      /* what rounding to a denormal adds */
 
 /* approximate: the candidate computes exp by the polynomial. Memory is e->kernel. */
 void points_init(Points *p, Env *e, const Kernel *k, void *const *params, const int64_t *n_elems,
