@@ -10,16 +10,15 @@
 #include "lower/lower.h"
 
 /* Columns: id, name, what switching it off means */
-#define STAGES(X)                                                                      \
-    X(CSE, "cse", "common subexpressions stay")                                        \
-    X(FOLD, "fold", "constant expressions are computed at run time")                   \
+#define STAGES(X)                                                    \
+    X(CSE, "cse", "common subexpressions stay")                      \
+    X(FOLD, "fold", "constant expressions are computed at run time") \
     X(FUSE, "fuse", "one kernel for every node")
 
 typedef enum StageBit {
 #define X(id, name, meaning) STAGE_##id,
-    STAGES(X)
+    STAGES(X) N_STAGES
 #undef X
-    N_STAGES
 } StageBit;
 
 typedef struct StageTime {
@@ -33,7 +32,7 @@ typedef struct PickHint {
     const Target *target;
     int64_t l1d_bytes, l2_bytes, l3_bytes; /* 0: unknown */
     int n_threads;
-    int64_t sym[MAX_SYMBOLS];   /* by kernel symbol: the value it usually has; -1: any */
+    int64_t sym[MAX_SYMBOLS]; /* by kernel symbol: the value it usually has; -1: any */
 } PickHint;
 
 /* "Which schedule for this kernel here?" The compiler asks and never looks anything up itself. An illegal
@@ -45,19 +44,21 @@ typedef struct Picker {
 
 typedef struct Compile {
     Env *env;
-    unsigned without;                /* bits of StageBit */
-    bool cache;                      /* the KV cache is appended in place: other inputs (graph_cache) */
-    Sizes known;                     /* symbols compiled in: they are gone (graph_specialise) */
-    const Target *target;            /* of the C text; NULL: generic */
-    const Picker *picker;            /* NULL: every nest stays naive */
-    PickHint hint;                   /* for the picker; target and sym are filled in for each kernel */
-    int64_t usual[MAX_SYMBOLS];      /* by graph symbol: the value to schedule for, where usual_known */
+    unsigned without;     /* bits of StageBit */
+    bool cache;           /* the KV cache is appended in place: other inputs (graph_cache) */
+    Sizes known;          /* symbols compiled in: they are gone (graph_specialise) */
+    const Target *target; /* of the C text; NULL: generic */
+    const Picker *picker; /* NULL: every nest stays naive */
+    PickHint hint;        /* for the picker; target and sym are filled in for each kernel */
+    /* By graph symbol: the value to schedule for, where usual_known. */
+    int64_t usual[MAX_SYMBOLS];
     bool usual_known[MAX_SYMBOLS];
-    uint64_t (*now_ns)(void);        /* NULL: no times are taken; the core reads no clock itself */
-    void (*after)(void *ctx, const char *stage, const Graph *g, const Program *p); /* dumps; may be NULL */
+    uint64_t (*now_ns)(void); /* NULL: no times are taken; the core reads no clock itself */
+    /* Dumps; may be NULL. */
+    void (*after)(void *ctx, const char *stage, const Graph *g, const Program *p);
     void *after_ctx;
     Vec(StageTime) times;
-    const Graph *graph;              /* the graph that was lowered: what the program's node numbers mean */
+    const Graph *graph; /* the graph that was lowered: what the program's node numbers mean */
 } Compile;
 
 Program *compile_model(Compile *c, const Graph *g);

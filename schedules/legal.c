@@ -1,21 +1,56 @@
 /* legal.c - asking the mechanism whether a schedule is legal. Its answer is the only authority:
- * policies may guess, and then ask. needs: nothing but the kernel. keeps: no memory. */
+ * policies may guess, and then ask. needs: nothing but the kernel. keeps: no memory, whatever
+ * happens. */
 #include "schedules/schedules_int.h"
+
+typedef struct Scratch {
+    Arena arena;
+    ScratchBody *body;
+    void *arg;
+} Scratch;
+
+static void run_body(Env *e, void *arg)
+{
+    Scratch *s = arg;
+    s->body(e, &s->arena, s->arg);
+}
+
+void with_scratch(Env *e, ScratchBody *body, void *arg)
+{
+    Scratch s = {.body = body, .arg = arg};
+    arena_init(&s.arena, e);
+    bool ok = env_try(e, run_body, &s);
+    arena_release(&s.arena);
+    if (!ok) {
+        Err err = e->err;
+        fail_err(e, &err);
+    }
+}
+
+typedef struct Question {
+    const Kernel *k;
+    const Schedule *s;
+    Err why;
+    bool legal;
+} Question;
+
+static void ask(Env *e, Arena *scratch, void *arg)
+{
+    Question *q = arg;
+    q->legal = kernel_schedule(e, scratch, q->k, q->s, q->s->n, &q->why) != NULL;
+    if (!q->legal && q->why.code != E_ILLEGAL) {
+        fail_err(e, &q->why);
+    }
+}
 
 bool schedule_legal(Env *e, const Kernel *k, const Schedule *s, Err *why)
 {
-    Arena scratch;
-    Err err = {0};
-    arena_init(&scratch, e);
-    bool legal = kernel_schedule(e, &scratch, k, s, s->n, &err) != NULL;
-    arena_release(&scratch);
-    if (!legal && err.code != E_ILLEGAL) {
-        fail_err(e, &err);
+    Question q = {.k = k, .s = s};
+    with_scratch(e, ask, &q);
+    if (why && !q.legal) {
+        *why = q.why;
     }
-    if (why) {
-        *why = err;
-    }
-    return legal;
+    return q.legal;
 }
 
 bool recipe_legal(Env *e, const Look *l, const Recipe *p)

@@ -19,9 +19,8 @@
 
 typedef enum KernelClass {
 #define X(id, name, meaning) CLASS_##id,
-    KERNEL_CLASSES(X)
+    KERNEL_CLASSES(X) N_KERNEL_CLASSES
 #undef X
-    N_KERNEL_CLASSES
 } KernelClass;
 
 const char *class_name(KernelClass c);
@@ -33,6 +32,9 @@ KernelClass kernel_class(Env *e, const Kernel *k);
  * right at every size. No steps where nothing else is legal. */
 void schedule_default(Env *e, const Kernel *k, const PickHint *hint, Schedule *out);
 Picker picker_default(void);
+
+/* ---- in_place.c: the same without panels: constants are not copied ------------------------------------- */
+Picker picker_in_place(void);
 
 /* ---- space.c, knobs.c: what can be tuned in one kernel on one machine ------------------ */
 
@@ -117,9 +119,8 @@ typedef struct TunedRow {
 
 typedef enum PickOutcome {
 #define X(id, name, meaning) PICK_##id,
-    PICK_OUTCOMES(X)
+    PICK_OUTCOMES(X) N_PICK_OUTCOMES
 #undef X
-    N_PICK_OUTCOMES
 } PickOutcome;
 
 const char *pick_outcome_name(PickOutcome o);

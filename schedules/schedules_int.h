@@ -10,7 +10,8 @@
 /* ---- look.c: questions about a kernel that is only read ------------------------------- */
 
 #define MAX_LOOK_AXES 8
-#define MAX_LOOK_NAME 6 /* of axes and operands: longer names might not fit a step's arguments */
+/* Of axes and operands: longer names might not fit a step's arguments */
+#define MAX_LOOK_NAME 6
 
 typedef struct AxisList {
     int n, at[MAX_LOOK_AXES];
@@ -55,7 +56,10 @@ void word_add(Words *w, char between, const char *name, const char *half);
 
 /* ---- legal.c ---- */
 
-/* Is it legal on the kernel? why may be NULL. Leaves only when memory is short. */
+/* Runs body with an arena that is gone afterwards, also when body fails. */
+typedef void ScratchBody(Env *e, Arena *scratch, void *arg);
+void with_scratch(Env *e, ScratchBody *body, void *arg);
+/* Is it legal on the kernel? Else why says why not; it may be NULL. */
 bool schedule_legal(Env *e, const Kernel *k, const Schedule *s, Err *why);
 
 /* ---- classify.c, look_contraction.c: kernels as policies see them --------------------- */

@@ -4,7 +4,6 @@
  * breaks: nothing. */
 #include "schedules/schedules_int.h"
 
-
 enum { LANES, TAIL, CUT, PAR, APPROX };
 #define BIT(knob) (1u << (knob))
 
@@ -21,7 +20,7 @@ const KnobRow point_knobs[N_POINT_KNOBS] = {
 /* ---- what the mechanism accepts ---- */
 
 typedef struct Facts {
-    bool lanes[2][2][MAX_LOG2];      /* by cut, tail, log2 lanes (1: none) */
+    bool lanes[2][2][MAX_LOG2];     /* by cut, tail, log2 lanes (1: none) */
     bool par[2][MAX_LOOK_AXES + 1]; /* by cut, which */
 } Facts;
 

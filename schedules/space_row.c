@@ -3,7 +3,6 @@
  * class row. breaks: nothing. */
 #include "schedules/schedules_int.h"
 
-
 enum { LANES_R, LANES_J, TAIL, KEEP, PAR, FMA, APPROX, N_KNOBS };
 #define BIT(knob) (1u << (knob))
 

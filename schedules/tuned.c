@@ -42,26 +42,41 @@ static const TunedRow *find_row(const Tuned *t, const Kernel *k, const PickHint 
     return NULL;
 }
 
+typedef struct Emission {
+    const Kernel *k;
+    const Schedule *s;
+    const Target *target;
+    Hash hash;
+} Emission;
+
+static void hash_of_c(Env *e, Arena *scratch, void *arg)
+{
+    Emission *m = arg;
+    Err err;
+    const Kernel *k = kernel_schedule(e, scratch, m->k, m->s, m->s->n, &err);
+    if (!k) {
+        fail_err(e, &err); /* it was legal a moment ago: memory is short */
+    }
+    m->hash = emit_hash(e, k, m->target);
+}
+
 /* As good as when it was measured? why says what is not. */
 static PickOutcome judge(Env *e, const TunedRow *r, const Kernel *k, const PickHint *hint,
                          Err *why)
 {
-    Arena scratch;
-    PickOutcome o = PICK_HIT;
+    Emission now = {.k = k, .s = &r->schedule, .target = hint_target(hint)};
     if (!schedule_legal(e, k, &r->schedule, why)) {
         return PICK_REFUSED;
     }
     if (r->c_hash.hi == 0 && r->c_hash.lo == 0) {
         return PICK_HIT;
     }
-    arena_init(&scratch, e);
-    Kernel *scheduled = kernel_schedule(e, &scratch, k, &r->schedule, r->schedule.n, why);
-    if (scheduled && !hash_eq(emit_hash(e, scheduled, hint_target(hint)), r->c_hash)) {
-        err_set(why, E_INPUT, "the C that this schedule gives is not the C that was measured.");
-        o = PICK_STALE;
+    with_scratch(e, hash_of_c, &now);
+    if (hash_eq(now.hash, r->c_hash)) {
+        return PICK_HIT;
     }
-    arena_release(&scratch);
-    return o;
+    err_set(why, E_INPUT, "the C that this schedule gives is not the C that was measured.");
+    return PICK_STALE;
 }
 
 static void pick_tuned(void *ctx, Env *e, const Kernel *k, const PickHint *hint, Schedule *out)

@@ -25,22 +25,27 @@ static void has(Ran r, int status, const char *words)
 
 Test(cli_bench, a_product_meets_its_rivals)
 {
-    Ran r = NC(&env, "bench", "--shape", "m=3,n=40,k=24", "--blocks", "1", "--naive", "--schedule", "split n 8; vec n.i; order m n.o k n.i");
+    Ran r = NC(&env, "bench", "--shape", "m=3,n=40,k=24", "--blocks", "1", "--naive",
+               "--schedule", "split n 8; vec n.i; order m n.o k n.i");
     has(r, 1, "vec n.i: axis n.i is not the innermost loop");
     r = NC(&env, "bench", "--shape", "m=3,n=40,k=24", "--blocks", "1", "--naive", "--schedule",
            "split n 8; order m n.o k n.i; pack b n.o,k,n.i; vec n.i");
     has(r, 0, "default");
     has(r, 0, "naive");
     has(r, 0, "given 1: split n 8; order m n.o k n.i; pack b n.o,k,n.i; vec n.i");
-    has(NC(&env, "bench", "--shape", "m=1,n=40,k=24", "--blocks", "1", "--regime", "cold", "--format", "json", "--threads", "1"), 0,
-        "\"contender\": \"default\"");
+    has(NC(&env, "bench", "--shape", "m=1,n=40,k=24", "--blocks", "1", "--regime", "cold",
+           "--format", "json", "--threads", "1"),
+        0, "\"contender\": \"default\"");
 }
 
 Test(cli_bench, a_kernel_of_a_model)
 {
     const char *config = "tests/data/qwen2.5/config.json";
-    has(NC(&env, "bench", config, "--kernel", "9", "--seq", "2", "--past", "5", "--blocks", "1"), 0, "default");
-    has(NC(&env, "bench", config, "--kernel", "nobody", "--blocks", "1"), 1, "no kernel has the number, kind or hash 'nobody'");
+    has(NC(&env, "bench", config, "--kernel", "9", "--seq", "2", "--past", "5", "--blocks",
+           "1"),
+        0, "default");
+    has(NC(&env, "bench", config, "--kernel", "nobody", "--blocks", "1"), 1,
+        "no kernel has the number, kind or hash 'nobody'");
 }
 
 Test(cli_bench, usage)

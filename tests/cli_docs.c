@@ -28,7 +28,8 @@ static Words listed(const char *help)
     Words out = {0};
     for (const char *line = help; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        size_t len = strspn(line + (strncmp(line, "  ", 2) ? 0 : 2), "abcdefghijklmnopqrstuvwxyz");
+        size_t len =
+            strspn(line + (strncmp(line, "  ", 2) ? 0 : 2), "abcdefghijklmnopqrstuvwxyz");
         if (!strncmp(line, "  ", 2) && len && !strncmp(line + 2 + len, "  ", 2)) {
             *vec_push(&env.model, &out) = arena_strn(&env.model, line + 2, len);
         }
@@ -81,7 +82,8 @@ Test(cli_docs, the_man_page_has_every_command_and_option)
         Words options = options_in(help), rows = listed(help);
         expect_in(page, all.at[i], "the man page");
         for (int k = 0; k < options.n; k++) {
-            bool everywhere = !strcmp(options.at[k], "--help") || !strcmp(options.at[k], "--usage") ||
+            bool everywhere = !strcmp(options.at[k], "--help") ||
+                              !strcmp(options.at[k], "--usage") ||
                               !strcmp(options.at[k], "--version");
             expect_in(page, everywhere ? "--help" : options.at[k], "the man page");
         }
@@ -106,7 +108,8 @@ Test(cli_docs, the_readme_shows_what_its_examples_print)
     const char *graph = "examples/linear.ncg";
     expect_in(readme, read_text(&env, graph), "the README");
     expect_in(readme, NC(&env, "dump", "loops", graph).out, "the README");
-    expect_in(readme, NC(&env, "eval", graph, "--compare=interp,nest,c", "--seq=3").out, "the README");
+    expect_in(readme, NC(&env, "eval", graph, "--compare=interp,nest,c", "--seq=3").out,
+              "the README");
 }
 
 /* What bash would offer behind these words, one blank between two. */

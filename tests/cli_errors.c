@@ -52,7 +52,8 @@ static int refuse_temporary(const char *path, const struct stat *st, int flag, s
 /* No scratch folder and no temporary file, anywhere in the test's folder. */
 static void expect_nothing_half_written(void)
 {
-    cr_expect_eq(nftw(dir.path, refuse_temporary, 16, FTW_PHYS), 0, "a temporary file was left in %s", dir.path);
+    cr_expect_eq(nftw(dir.path, refuse_temporary, 16, FTW_PHYS), 0,
+                 "a temporary file was left in %s", dir.path);
 }
 
 static void eval_is_refused(const char *words)
@@ -85,7 +86,8 @@ Test(cli_errors, failing_compiler)
     eval_is_refused("failed with exit status 3");
     use_compiler("kill -SEGV $$");
     eval_is_refused("signal");
-    use_compiler("case \" $* \" in *\" -c \"*) echo 'k.c:1: error: no' >&2; exit 1;; esac; exec gcc \"$@\"");
+    use_compiler("case \" $* \" in *\" -c \"*) echo 'k.c:1: error: no' >&2; exit 1;; esac; "
+                 "exec gcc \"$@\"");
     eval_is_refused("k.c:1: error: no");
 }
 
@@ -144,7 +146,8 @@ Test(cli_errors, full_output_directory)
 {
     const char *out = arena_str(&env.model, temp_path(&dir, "out"));
     mount_at(out, 0, "size=8k");
-    refused(NC(&env, "eval", file("small.ncg", SMALL), "--seq", "10000", "--out", out), 1, "No space left on device");
+    refused(NC(&env, "eval", file("small.ncg", SMALL), "--seq", "10000", "--out", out), 1,
+            "No space left on device");
     cr_expect_eq(folder_entries(out), 0, "half an output was left");
     umount2(out, MNT_DETACH);
 }
@@ -178,8 +181,14 @@ Test(cli_errors, damaged_cache_is_built_again)
 
 Test(cli_errors, odd_paths_are_only_paths)
 {
-    static const char *const names[] = {"a b", "quo'te\"", "new\nline", "-dash", "?#%41", "$HOME;touch oops",
-                                        "na\xc3\xafve-\xe4\xb8\xad", "\xff\xfe"};
+    static const char *const names[] = {"a b",
+                                        "quo'te\"",
+                                        "new\nline",
+                                        "-dash",
+                                        "?#%41",
+                                        "$HOME;touch oops",
+                                        "na\xc3\xafve-\xe4\xb8\xad",
+                                        "\xff\xfe"};
     for (size_t i = 0; i < countof(names); i++) {
         const char *odd = arena_str(&env.model, temp_path(&dir, names[i]));
         const char *out = arena_printf(&env.model, "%s/out", odd);
@@ -205,14 +214,21 @@ Test(cli_errors, what_cannot_be_read)
     refused(NC(&env, "dump", "graph", "/dev/null"), 1, "/dev/null:1:1:");
     refused(NC(&env, "dump", "graph", "/proc/self/mem"), 1, "/proc/self/mem");
     refused(NC(&env, "dump", "graph", dir.path), 1, "config.json");
-    refused(NC(&env, "eval", file("small.ncg", SMALL), "--input", "x=/dev/zero"), 1, "/dev/zero is larger than the limit");
+    refused(NC(&env, "eval", file("small.ncg", SMALL), "--input", "x=/dev/zero"), 1,
+            "/dev/zero is larger than the limit");
 }
 
 Test(cli_errors, output_that_cannot_be_written)
 {
-    const char *build = getenv("NC_BUILD"), *program = arena_printf(&env.model, "%s/nanocompile", build ? build : "build/release");
-    char *argv[] = {"sh", "-c", "exec \"$0\" dump c \"$1\" >/dev/full", (char *)program,
-                    (char *)file("small.ncg", SMALL), NULL};
+    const char *build = getenv("NC_BUILD"),
+               *program =
+                   arena_printf(&env.model, "%s/nanocompile", build ? build : "build/release");
+    char *argv[] = {"sh",
+                    "-c",
+                    "exec \"$0\" dump c \"$1\" >/dev/full",
+                    (char *)program,
+                    (char *)file("small.ncg", SMALL),
+                    NULL};
     Buf said;
     int status;
     Err err;
@@ -322,13 +338,16 @@ Test(cli_errors, absurd_sizes)
     file("cube.ncg", CUBE);
     for (size_t i = 0; i < countof(models); i++) {
         const char *path = i ? models[i] : temp_path(&dir, models[i]);
-        static const char *const commands[][2] = {{"dump", "plan"}, {"dump", "traffic"}, {"eval", "--all"}};
+        static const char *const commands[][2] = {
+            {"dump", "plan"}, {"dump", "traffic"}, {"eval", "--all"}};
         for (size_t k = 0; k < countof(commands); k++) {
-            Ran r = NC(&env, commands[k][0], commands[k][1], path, "--seq", MOST, "--without=fuse");
+            Ran r =
+                NC(&env, commands[k][0], commands[k][1], path, "--seq", MOST, "--without=fuse");
             refused(r, 1, models[i]);
             cr_expect(strstr(r.out, "more than 2^40 elements with seq = " MOST), "%s", r.out);
             cr_expect(i || strstr(r.out, "(node %0, line 2)"), "%s", r.out);
-            refused(NC(&env, commands[k][0], commands[k][1], path, "--seq", "2147483648"), 2, "--seq takes a whole number");
+            refused(NC(&env, commands[k][0], commands[k][1], path, "--seq", "2147483648"), 2,
+                    "--seq takes a whole number");
         }
     }
 }

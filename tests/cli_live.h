@@ -18,11 +18,11 @@ Live live_start(Env *e, Input input, const char *const *words);
 #define LIVE(e, input, ...) live_start((e), (input), (const char *const[]){__VA_ARGS__, NULL})
 void live_send(Live *l, const char *text);
 void live_wait_said(Live *l, size_t n_bytes); /* until so many bytes have been said */
-void live_wait_told(Live *l, int n,
-                    const char *words); /* until standard error has them n times */
-void live_interrupt(Live *l);           /* SIGINT, once it catches that: Ctrl-C */
-int live_end(
-    Live *l); /* closes its standard input, reads all; exit status, or minus the signal */
+/* Until standard error has them n times. */
+void live_wait_told(Live *l, int n, const char *words);
+void live_interrupt(Live *l); /* SIGINT, once it catches that: Ctrl-C */
+/* Closes its standard input, reads all; exit status, or minus the signal. */
+int live_end(Live *l);
 
 /* From start to end: standard input is text (NULL: empty). */
 typedef struct Talked {

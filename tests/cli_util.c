@@ -10,7 +10,8 @@ extern char **environ;
 Ran nanocompile(Env *e, const char *const *words)
 {
     const char *build = getenv("NC_BUILD");
-    char *argv[MAX_WORDS + 2] = {arena_printf(&e->model, "%s/nanocompile", build ? build : "build/release")};
+    char *argv[MAX_WORDS + 2] = {
+        arena_printf(&e->model, "%s/nanocompile", build ? build : "build/release")};
     Buf out;
     int status;
     Err err;
@@ -19,7 +20,8 @@ Ran nanocompile(Env *e, const char *const *words)
         cr_assert(i < MAX_WORDS);
         argv[i + 1] = (char *)words[i];
     }
-    setenv("NANOCOMPILE_CACHE", arena_printf(&e->model, "%s/test-cache", build ? build : "/tmp/nanocompile"), 0);
+    setenv("NANOCOMPILE_CACHE",
+           arena_printf(&e->model, "%s/test-cache", build ? build : "/tmp/nanocompile"), 0);
     cr_assert(os_run(argv, environ, 120000, 4 << 20, &out, &status, &err), "%s", err.text);
     return (Ran){WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.at};
 }

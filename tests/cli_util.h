@@ -7,8 +7,8 @@
 #define MAX_WORDS 32
 
 typedef struct Ran {
-    int status;       /* exit status; -1: killed by a signal */
-    const char *out;  /* stdout and stderr together */
+    int status;      /* exit status; -1: killed by a signal */
+    const char *out; /* stdout and stderr together */
 } Ran;
 
 /* words: the arguments behind "nanocompile", NULL at the end. */

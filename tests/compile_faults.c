@@ -17,8 +17,10 @@ static const char text[] = "graph small\n"
                            "top = reduce_max y axis=0\n"
                            "return z=z, top=top\n";
 
-static float x[] = {1, -2, 3, 4, 0.5f, 6, -7, 8}, w[] = {1, 2, -3, 4, 5, 6, 7, -8, 9, 10, 0.25f, 12};
-static const float z_expected[] = {-54, 31, -60, -55.5f, -89, -67.5f}, top_expected[] = {55.5f, 89, 67.5f};
+static float x[] = {1, -2, 3, 4, 0.5f, 6, -7, 8},
+             w[] = {1, 2, -3, 4, 5, 6, 7, -8, 9, 10, 0.25f, 12};
+static const float z_expected[] = {-54, 31, -60, -55.5f, -89, -67.5f},
+                   top_expected[] = {55.5f, 89, 67.5f};
 
 static TempDir dir;
 static char graph_path[PATH_MAX], cache_path[PATH_MAX];
@@ -132,7 +134,8 @@ static bool work_with_faults(void *ctx, Err *err)
     cr_assert_null(strchr(err->text, '\n'), "%s: %s", f->call, err->text);
     works_now(f);
     /* A broken file would have been set aside by now. */
-    cr_assert_neq(nftw(cache.path, refuse_bad, 16, FTW_PHYS), 1, "%s: something was half-written", f->call);
+    cr_assert_neq(nftw(cache.path, refuse_bad, 16, FTW_PHYS), 1,
+                  "%s: something was half-written", f->call);
     return ok;
 }
 
@@ -151,12 +154,13 @@ static void build_once(Env *e, void *arg)
     cache_objects(e, &cache, &tc, p->kernel.at, p->kernel.n, 2, object);
     const char *library = cache_library(e, &cache, &tc, object, p->kernel.n);
     const char *cc = arena_str(&e->model, temp_path(&dir, "cc"));
-    write_text(cc, arena_printf(&e->model,
-                                "#!/bin/sh\n"
-                                "case \" $* \" in *--version*) echo 'cc 1.0'; exit;;\n"
-                                "*' -c '*) from=%s;; *) from=%s;; esac\n"
-                                "while [ \"$1\" != -o ]; do shift; done; exec cp $from \"$2\"\n",
-                                object[0], library));
+    write_text(cc,
+               arena_printf(&e->model,
+                            "#!/bin/sh\n"
+                            "case \" $* \" in *--version*) echo 'cc 1.0'; exit;;\n"
+                            "*' -c '*) from=%s;; *) from=%s;; esac\n"
+                            "while [ \"$1\" != -o ]; do shift; done; exec cp $from \"$2\"\n",
+                            object[0], library));
     cr_assert_eq(chmod(cc, 0755), 0);
     setenv("CC", cc, 1);
 }
@@ -185,9 +189,10 @@ TestSuite(compile_faults, .init = start, .fini = stop, .timeout = 600);
 /* Calls that compiling makes; the others of the table are looped over all the same. */
 static int least_runs(const char *call)
 {
-    static const char *const used[] = {"alloc", "open", "read", "write", "close", "stat", "fsync", "rename",
-                                       "unlink", "mkdir", "rmdir", "mkdtemp", "mmap", "munmap", "pipe", "poll",
-                                       "spawn", "waitpid", "dlopen", "dlsym", "dlclose", "clock_gettime"};
+    static const char *const used[] = {
+        "alloc",  "open",    "read",   "write",   "close",   "stat",         "fsync", "rename",
+        "unlink", "mkdir",   "rmdir",  "mkdtemp", "mmap",    "munmap",       "pipe",  "poll",
+        "spawn",  "waitpid", "dlopen", "dlsym",   "dlclose", "clock_gettime"};
     for (size_t i = 0; i < countof(used); i++) {
         if (!strcmp(used[i], call)) {
             return 2; /* once alone, once with all that follow */

@@ -87,7 +87,8 @@ enum { N_ROWS = countof(rows), N_BINDINGS = 3, TABLE_ROWS = 6 };
 static void put_values(Buf *out, Dtype t, int n)
 {
     for (int i = 0; i < n; i++) {
-        buf_printf(out, "%s%s", i ? ", " : "", t == DT_BOOL ? (i % 2 ? "false" : "true") : (i % 2 ? "-3" : "7"));
+        buf_printf(out, "%s%s", i ? ", " : "",
+                   t == DT_BOOL ? (i % 2 ? "false" : "true") : (i % 2 ? "-3" : "7"));
     }
 }
 
@@ -150,7 +151,7 @@ static bool allowed(const Row *row, Dtype t)
 typedef struct Case {
     const char *text;
     Graph *g;
-    Compile c[2];  /* fused, unfused */
+    Compile c[2]; /* fused, unfused */
     Program *p[2];
 } Case;
 
@@ -208,13 +209,14 @@ static void compare(Env *e, const All *all, const Case *c, int64_t seq, int64_t 
     Sizes z = sizes_at(e, seq, past);
     rng_seed(&r, hash_str(c->text).lo ^ (uint64_t)seq);
     Args args = args_of(e, &r, c->g, &z);
-    cr_assert(graph_interpret(c->g, &args, NULL, &e->model, expect, &err), "%s%s", c->text, err.text);
+    cr_assert(graph_interpret(c->g, &args, NULL, &e->model, expect, &err), "%s%s", c->text,
+              err.text);
     for (int way = 0; way < 4; way++) {
         const Program *p = c->p[way % 2];
         Library lib = {.fn = together_functions(e, &all->together, p)};
         Tensor *out = run_program(e, c->c[way % 2].graph, p, way < 2 ? NULL : &lib, &args);
-        const char *where = arena_printf(&e->model, "%s at seq %d, past %d, of\n%s", what[way], (int)seq,
-                                         (int)past, c->text);
+        const char *where = arena_printf(&e->model, "%s at seq %d, past %d, of\n%s", what[way],
+                                         (int)seq, (int)past, c->text);
         assert_same_bits(c->g, expect, out, where);
     }
 }
@@ -264,8 +266,8 @@ Test(primitives, each_row_of_ops_h_has_its_graphs)
         }
         Text text = {.at = text_of(&e, &rows[i], t, 5)};
         must_work(&e, parse, &text);
-        cr_expect_eq(text.g->outputs.at[0].node->op, rows[i].op, "%s is not of %s", rows[i].text,
-                     op_info[rows[i].op].name);
+        cr_expect_eq(text.g->outputs.at[0].node->op, rows[i].op, "%s is not of %s",
+                     rows[i].text, op_info[rows[i].op].name);
         n_rows[rows[i].op]++;
     }
     for (int op = 0; op < N_OPS; op++) {

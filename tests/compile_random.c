@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH 50       /* graphs whose kernels are compiled together */
+#define BATCH 50 /* graphs whose kernels are compiled together */
 #define N_SUBSETS (1 << N_STAGES)
-#define N_SIZES 3      /* bindings of the symbols tried for each graph */
+#define N_SIZES 3 /* bindings of the symbols tried for each graph */
 
 typedef struct Case {
     uint64_t seed;
@@ -50,7 +50,8 @@ static void find_functions(Env *e, Batch *b)
     }
 }
 
-static bool run(Env *e, const Case *c, int subset, bool in_c, const Args *args, Tensor *out, Err *err)
+static bool run(Env *e, const Case *c, int subset, bool in_c, const Args *args, Tensor *out,
+                Err *err)
 {
     Args own = own_inputs(e, args);
     Exec *x = exec_new(e, c->c[subset].graph, c->p[subset], in_c ? c->fn[subset] : NULL);
@@ -70,8 +71,9 @@ static void compare_case(Env *e, const Case *c, Rng *r)
     bool ok = graph_interpret(c->g, &args, NULL, &e->model, expect, &want);
     for (int way = 0; way < 2 * N_SUBSETS; way++) {
         int subset = way / 2;
-        const char *what = arena_printf(&e->model, "NC_SEED=%llu, %s, without stages %d", (unsigned long long)c->seed,
-                                        way % 2 ? "C" : "nests", subset);
+        const char *what =
+            arena_printf(&e->model, "NC_SEED=%llu, %s, without stages %d",
+                         (unsigned long long)c->seed, way % 2 ? "C" : "nests", subset);
         bool same = run(e, c, subset, way % 2, &args, out, &got) == ok;
         cr_assert(same, "%s: %s", what, ok ? got.text : want.text);
         if (ok) {

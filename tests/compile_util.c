@@ -13,11 +13,13 @@ Graph *model_graph(Env *e, ModelSize s, bool last_only)
 {
     const char *text = arena_printf(
         &e->model,
-        "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"hidden_act\": \"silu\","
+        "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", "
+        "\"hidden_act\": \"silu\","
         " \"hidden_size\": %d, \"intermediate_size\": %d, \"num_hidden_layers\": %d,"
         " \"num_attention_heads\": %d, \"num_key_value_heads\": %d, \"vocab_size\": %d,"
         " \"rms_norm_eps\": 1e-06, \"rope_theta\": %s, \"tie_word_embeddings\": true}",
-        s.hidden, s.inter, s.layers, s.heads, s.kv, s.vocab, s.hidden > 64 ? "1000000.0" : "10000.0");
+        s.hidden, s.inter, s.layers, s.heads, s.kv, s.vocab,
+        s.hidden > 64 ? "1000000.0" : "10000.0");
     Config c = config_parse(e, text, strlen(text), "config.json");
     return qwen2_build(e, &c, -1, last_only);
 }
@@ -79,7 +81,8 @@ void plan_at(Env *e, const Program *p, int64_t seq, int64_t past, Plan *plan)
     plan_update(plan, p, z.value);
 }
 
-static NamedTensor tensor_of(Env *e, const Node *n, const Sizes *z, uint64_t seed, int64_t vocab)
+static NamedTensor tensor_of(Env *e, const Node *n, const Sizes *z, uint64_t seed,
+                             int64_t vocab)
 {
     NamedTensor out = {.name = n->attr.name};
     Rng r;
@@ -92,7 +95,8 @@ static NamedTensor tensor_of(Env *e, const Node *n, const Sizes *z, uint64_t see
         if (n->dtype == DT_I64) {
             ((int64_t *)out.t.data)[i] = (int64_t)rng_below(&r, (uint64_t)vocab);
         } else { /* uniform: a full-width model has half a billion of them */
-            ((float *)out.t.data)[i] = offset + scale * ((float)(rng_u64(&r) >> 40) * 0x1p-23f - 1.0f);
+            ((float *)out.t.data)[i] =
+                offset + scale * ((float)(rng_u64(&r) >> 40) * 0x1p-23f - 1.0f);
         }
     }
     return out;
@@ -117,16 +121,19 @@ Args model_args(Env *e, const Graph *g, int64_t seq, int64_t past, uint64_t seed
 Args own_inputs(Env *e, const Args *args)
 {
     Args own = *args;
-    NamedTensor *input = arena_dup(&e->model, args->input, (size_t)args->n_inputs * sizeof *input);
+    NamedTensor *input =
+        arena_dup(&e->model, args->input, (size_t)args->n_inputs * sizeof *input);
     for (int i = 0; i < args->n_inputs; i++) {
         Tensor *t = &input[i].t;
-        t->data = arena_dup(&e->model, t->data, (size_t)(tensor_count(t) * dtype_bytes(t->dtype)));
+        t->data =
+            arena_dup(&e->model, t->data, (size_t)(tensor_count(t) * dtype_bytes(t->dtype)));
     }
     own.input = input;
     return own;
 }
 
-Tensor *run_program(Env *e, const Graph *g, const Program *p, const Library *lib, const Args *args)
+Tensor *run_program(Env *e, const Graph *g, const Program *p, const Library *lib,
+                    const Args *args)
 {
     Tensor *out = arena_array(&e->model, Tensor, g->outputs.n);
     Err err = {0};
@@ -168,8 +175,10 @@ void together_add(Env *e, Together *t, const Program *p)
 
 static void run_compiler(Env *e, const Toolchain *tc, const char *source, const char *library)
 {
-    const char *const more[] = {getenv("NC_FULL") ? "-O3" : "-O1", "-shared", "-o", library, source, "-lm"};
-    char **argv = arena_array(&e->kernel, char *, tc->n_argv + tc->n_flags + (int)countof(more) + 1);
+    const char *const more[] = {
+        getenv("NC_FULL") ? "-O3" : "-O1", "-shared", "-o", library, source, "-lm"};
+    char **argv =
+        arena_array(&e->kernel, char *, tc->n_argv + tc->n_flags + (int)countof(more) + 1);
     Err err;
     Buf said;
     int status, n = 0;
@@ -223,9 +232,10 @@ void assert_same_bits(const Graph *g, const Tensor *a, const Tensor *b, const ch
         int64_t count = tensor_count(&a[i]);
         cr_assert_eq(count, tensor_count(&b[i]));
         for (int64_t k = 0; k < count; k++) {
-            Value x = value_load(a[i].data, a[i].dtype, k), y = value_load(b[i].data, b[i].dtype, k);
-            cr_assert(value_same(x, y, a[i].dtype), "%s: output %s differs at element %lld", what,
-                      g->outputs.at[i].name, (long long)k);
+            Value x = value_load(a[i].data, a[i].dtype, k),
+                  y = value_load(b[i].data, b[i].dtype, k);
+            cr_assert(value_same(x, y, a[i].dtype), "%s: output %s differs at element %lld",
+                      what, g->outputs.at[i].name, (long long)k);
         }
     }
 }

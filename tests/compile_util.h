@@ -27,9 +27,11 @@ void plan_at(Env *e, const Program *p, int64_t seq, int64_t past, Plan *plan);
 
 /* Seeded arguments of a model graph at these sizes: weights scaled by their width, ids in range. */
 Args model_args(Env *e, const Graph *g, int64_t seq, int64_t past, uint64_t seed);
-Args own_inputs(Env *e, const Args *args); /* with copies of the inputs, which a program may write */
+/* With copies of the inputs, which a program may write. */
+Args own_inputs(Env *e, const Args *args);
 /* Runs p by compiled C (or, library NULL, by its nests) on copies of the inputs and asserts success. */
-Tensor *run_program(Env *e, const Graph *g, const Program *p, const Library *lib, const Args *args);
+Tensor *run_program(Env *e, const Graph *g, const Program *p, const Library *lib,
+                    const Args *args);
 void build_program(Env *e, const Program *p, Library *lib); /* into a cache of the tests' own */
 
 /* Kernels of many programs in one C file and one run of the compiler: by far the quickest way to many

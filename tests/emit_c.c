@@ -210,8 +210,8 @@ static const char *spell(Env *e, ScalarOp op, Dtype t)
 {
     const ScalarInfo *info = &scalar_info[op];
     static const bool on_floats[N_SCALAR_OPS] = {
-        [S_DIV] = true,        [S_EXP] = true, [S_SQRT] = true,
-        [S_RECIPROCAL] = true, [S_SIN] = true, [S_COS] = true, [S_EXP_APPROX] = true,
+        [S_DIV] = true, [S_EXP] = true, [S_SQRT] = true,       [S_RECIPROCAL] = true,
+        [S_SIN] = true, [S_COS] = true, [S_EXP_APPROX] = true,
     };
     bool bools = op == S_OR || (op == S_NE && t == DT_BOOL);
     if (op == S_IDIV || op == S_MOD || bools != (t == DT_BOOL) ||

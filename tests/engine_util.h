@@ -32,8 +32,8 @@ Ids greedy(Env *e, Engine *g, const Ids *prompt, int n);
 /* The first n ids of the held-out text of the tiny model. */
 Ids heldout_ids(Env *e, int n);
 int32_t row_argmax(const float *row, int64_t n);
-double worst_difference(const float *a, const float *b,
-                        int64_t n); /* asserts that there is no NaN */
+/* Asserts that there is no NaN. */
+double worst_difference(const float *a, const float *b, int64_t n);
 
 json_t *golden_json(Env *e, const char *dir);        /* its golden.json; json_decref it */
 const float *golden_floats(Env *e, const char *dir); /* its golden_logits.f32 */

@@ -7,9 +7,8 @@
 
 typedef enum CallId {
 #define X(ret, name, params, args, failed) CALL_##name,
-    OS_CALLS(X)
+    OS_CALLS(X) N_CALLS
 #undef X
-        N_CALLS
 } CallId;
 
 static const char *const call_name[N_CALLS] = {

@@ -50,7 +50,7 @@ Node *gen_update(Gen *g); /* an update; NULL: nothing that fits was met */
 
 /* ---- gen_steps.c -------------------------------------------------------- */
 
-void gen_step(Gen *g); /* one random step */
+void gen_step(Gen *g);                                 /* one random step */
 void gen_bounds(Gen *g, Dim d, Dim *start, Dim *stop); /* of a part of an axis */
 
 #endif

@@ -258,7 +258,8 @@ static Kernel *random_kernel(Env *e, uint64_t seed)
     Phase *p = vec_push(m, &k->nest.phase);
     *p = (Phase){0};
     for (int i = 0; i < 2; i++) {
-        *vec_push(m, &k->nest.axis) = (Axis){.name = i ? "n" : "m", .kind = AXIS_SPACE, .extent = x_int(m, AT)};
+        *vec_push(m, &k->nest.axis) =
+            (Axis){.name = i ? "n" : "m", .kind = AXIS_SPACE, .extent = x_int(m, AT)};
         *vec_push(m, &p->loops) = i;
     }
     for (int i = 0; i < N_RANDOM; i++) {

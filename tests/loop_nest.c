@@ -186,7 +186,8 @@ IS_BUG(check_refuses_a_variable_never_declared,
 IS_BUG(check_refuses_axes_of_one_name, k->nest.axis.at[1].name = "i")
 IS_BUG(check_refuses_an_axis_named_like_an_operand, k->nest.axis.at[1].name = "x0")
 IS_BUG(check_refuses_an_axis_in_no_loop,
-       *vec_push(m, &k->nest.axis) = (Axis){.name = "z", .kind = AXIS_SPACE, .extent = x_int(m, 2)})
+       *vec_push(m, &k->nest.axis) = (Axis){
+           .name = "z", .kind = AXIS_SPACE, .extent = x_int(m, 2)})
 IS_BUG(check_refuses_an_axis_in_two_loops, *vec_push(m, &k->nest.outer) = 0)
 IS_BUG(check_refuses_a_reduce_axis_as_outer, p->loops.n = 1; *vec_push(m, &k->nest.outer) = 1)
 IS_BUG(check_refuses_a_space_axis_inside_a_reduction, p->loops.at[0] = 1; p->loops.at[1] = 0)

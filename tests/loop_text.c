@@ -306,7 +306,8 @@ static void read_back_model(Env *e, void *arg)
             const Kernel *k = p->kernel.at[i];
             const Kernel *back = kernel_parse(e, k->text, strlen(k->text), k->symbol);
             cr_expect_str_eq(back->text, k->text);
-            cr_expect(hash_eq(emit_hash(e, back, target_generic()), emit_hash(e, k, target_generic())));
+            cr_expect(hash_eq(emit_hash(e, back, target_generic()),
+                              emit_hash(e, k, target_generic())));
         }
     }
 }

@@ -84,8 +84,10 @@ static void nests_agree(Env *e, void *arg)
     Err err;
     Program *pf = compiled(e, g, 0, &cf), *pu = compiled(e, g, ALL_STAGES, &cu);
     cr_assert(graph_interpret(g, &args, NULL, &e->model, expect, &err), "%s", err.text);
-    assert_same_bits(g, expect, run_program(e, cf.graph, pf, NULL, &args), "interpreter and fused nests");
-    assert_same_bits(g, expect, run_program(e, cu.graph, pu, NULL, &args), "interpreter and unfused nests");
+    assert_same_bits(g, expect, run_program(e, cf.graph, pf, NULL, &args),
+                     "interpreter and fused nests");
+    assert_same_bits(g, expect, run_program(e, cu.graph, pu, NULL, &args),
+                     "interpreter and unfused nests");
 }
 
 Test(fused, nests_equal_the_interpreter_on_the_tiny_model)
@@ -140,43 +142,50 @@ static void check_fusion(const char *kinds, const char *text)
 
 Test(fused, a_chain_of_elementwise_is_one_kernel)
 {
-    check_fusion("elementwise", "graph g\nx = input f32[seq, 3]\na = exp x\nb = neg a\nc = mul b, x\nreturn c=c\n");
+    check_fusion(
+        "elementwise",
+        "graph g\nx = input f32[seq, 3]\na = exp x\nb = neg a\nc = mul b, x\nreturn c=c\n");
 }
 
 Test(fused, a_value_used_twice_in_one_kernel_is_inlined)
 {
-    check_fusion("elementwise", "graph g\nx = input f32[seq]\na = exp x\nb = mul a, a\nreturn b=b\n");
+    check_fusion("elementwise",
+                 "graph g\nx = input f32[seq]\na = exp x\nb = mul a, a\nreturn b=b\n");
 }
 
 Test(fused, a_value_used_by_two_kernels_is_a_buffer)
 {
-    check_fusion("elementwise elementwise elementwise",
-                 "graph g\nx = input f32[seq]\na = exp x\nb = neg a\nc = sqrt a\nreturn b=b, c=c\n");
+    check_fusion(
+        "elementwise elementwise elementwise",
+        "graph g\nx = input f32[seq]\na = exp x\nb = neg a\nc = sqrt a\nreturn b=b, c=c\n");
 }
 
 Test(fused, nothing_is_inlined_into_a_matmul)
 {
-    check_fusion("elementwise matmul",
-                 "graph g\nx = input f32[seq, 4]\nw = input f32[4, 3]\na = exp x\nb = matmul a, w\nreturn b=b\n");
+    check_fusion("elementwise matmul", "graph g\nx = input f32[seq, 4]\nw = input f32[4, 3]\na "
+                                       "= exp x\nb = matmul a, w\nreturn b=b\n");
 }
 
 Test(fused, softmax_is_one_row_kernel)
 {
     check_fusion("row", "graph g\nx = input f32[seq, 5]\nm = reduce_max x axis=-1\n"
                         "mb = broadcast m shape=[seq, 5]\nd = sub x, mb\ne = exp d\n"
-                        "s = reduce_sum e axis=-1\nsb = broadcast s shape=[seq, 5]\ny = div e, sb\nreturn y=y\n");
+                        "s = reduce_sum e axis=-1\nsb = broadcast s shape=[seq, 5]\ny = div e, "
+                        "sb\nreturn y=y\n");
 }
 
 Test(fused, a_reduction_along_another_axis_stays_alone)
 {
-    check_fusion("reduce elementwise",
-                 "graph g\nx = input f32[4, seq]\nm = reduce_sum x axis=0\nmb = broadcast m shape=[4, seq]\n"
-                 "y = sub x, mb\nreturn y=y\n");
+    check_fusion("reduce elementwise", "graph g\nx = input f32[4, seq]\nm = reduce_sum x "
+                                       "axis=0\nmb = broadcast m shape=[4, seq]\n"
+                                       "y = sub x, mb\nreturn y=y\n");
 }
 
 Test(fused, elementwise_before_a_reduction_joins_it)
 {
-    check_fusion("reduce", "graph g\nx = input f32[seq, 5]\na = mul x, x\ns = reduce_sum a axis=-1\nreturn s=s\n");
+    check_fusion(
+        "reduce",
+        "graph g\nx = input f32[seq, 5]\na = mul x, x\ns = reduce_sum a axis=-1\nreturn s=s\n");
 }
 
 Test(fused, an_epilogue_joins_its_matmul)
@@ -196,16 +205,18 @@ Test(fused, two_products_of_one_length_share_an_epilogue)
 Test(fused, products_of_different_lengths_do_not)
 {
     check_fusion("matmul matmul+epilogue",
-                 "graph g\nx = input f32[seq, 4]\nw = input f32[4, 3]\nz = input f32[seq, 5]\nv = input f32[5, 3]\n"
+                 "graph g\nx = input f32[seq, 4]\nw = input f32[4, 3]\nz = input f32[seq, "
+                 "5]\nv = input f32[5, 3]\n"
                  "p = matmul x, w\nq = matmul z, v\ny = mul p, q\nreturn y=y\n");
 }
 
 /* x + reshape(max(x), [1, 4]): fits a row by shape, but is read at another row's index. */
 Test(fused, a_row_result_read_elsewhere_is_refused)
 {
-    check_fusion("reduce elementwise",
-                 "graph g\nx = input f32[4, 4]\nm = reduce_max x axis=-1\nt = reshape m shape=[1, 4]\n"
-                 "b = broadcast t shape=[4, 4]\ny = add x, b\nreturn y=y\n");
+    check_fusion(
+        "reduce elementwise",
+        "graph g\nx = input f32[4, 4]\nm = reduce_max x axis=-1\nt = reshape m shape=[1, 4]\n"
+        "b = broadcast t shape=[4, 4]\ny = add x, b\nreturn y=y\n");
 }
 
 Test(fused, concat_loads_only_the_chosen_operand)
@@ -217,20 +228,24 @@ Test(fused, concat_loads_only_the_chosen_operand)
 Test(fused, outputs_that_are_leaves_or_repeated_are_copied)
 {
     check_fusion("elementwise copy copy copy",
-                 "graph g\nx = input f32[seq, 3]\nk = const f32[] 2.5\ny = neg x\nreturn a=x, b=y, c=y, d=k\n");
+                 "graph g\nx = input f32[seq, 3]\nk = const f32[] 2.5\ny = neg x\nreturn a=x, "
+                 "b=y, c=y, d=k\n");
 }
 
 Test(fused, an_output_that_is_a_movement_is_a_copy)
 {
-    check_fusion("copy", "graph g\nx = input f32[seq, 3]\np = permute x perm=[1, 0]\nreturn p=p\n");
+    check_fusion("copy",
+                 "graph g\nx = input f32[seq, 3]\np = permute x perm=[1, 0]\nreturn p=p\n");
 }
 
 Test(fused, the_causal_mask_is_never_a_buffer)
 {
-    check_fusion("elementwise",
-                 "graph g\nx = input f32[seq, seq]\ni = iota i64[seq, seq] axis=0\nj = iota i64[seq, seq] axis=1\n"
-                 "z = const f32[] 0.0\nzb = reshape z shape=[1, 1]\nzs = broadcast zb shape=[seq, seq]\n"
-                 "a = less_equal j, i\ny = where a, x, zs\nreturn y=y\n");
+    check_fusion(
+        "elementwise",
+        "graph g\nx = input f32[seq, seq]\ni = iota i64[seq, seq] axis=0\nj = iota i64[seq, "
+        "seq] axis=1\n"
+        "z = const f32[] 0.0\nzb = reshape z shape=[1, 1]\nzs = broadcast zb shape=[seq, seq]\n"
+        "a = less_equal j, i\ny = where a, x, zs\nreturn y=y\n");
 }
 
 /* ---- what must not blow up ---- */
@@ -297,10 +312,11 @@ static void shared_parts(Env *e, void *arg)
     buf_init(&b, &e->model);
     buf_str(&b, "graph parts\nx0 = input f32[4]\n");
     for (int i = 0; i < 40; i++) {
-        buf_printf(&b,
-                   "a%d = slice x%d axis=0 start=0 stop=2\nb%d = slice x%d axis=0 start=1 stop=3\n"
-                   "x%d = concat a%d, b%d axis=0\n",
-                   i, i, i, i, i + 1, i, i);
+        buf_printf(
+            &b,
+            "a%d = slice x%d axis=0 start=0 stop=2\nb%d = slice x%d axis=0 start=1 stop=3\n"
+            "x%d = concat a%d, b%d axis=0\n",
+            i, i, i, i, i + 1, i, i);
     }
     buf_str(&b, "y = neg x40\nreturn y=y\n");
     Program *p = compiled(e, parsed(e, b.at), 0, NULL);
@@ -320,8 +336,8 @@ static void nested_reshapes(Env *e, void *arg)
     buf_init(&b, &e->model);
     buf_str(&b, "graph turn\nx0 = input f32[6, 10, 15]\n");
     for (int i = 0; i < 24; i++) {
-        buf_printf(&b, "p%d = permute x%d perm=[2, 0, 1]\nx%d = reshape p%d shape=[%s]\n", i, i, i + 1, i,
-                   i % 2 ? "6, 10, 15" : "10, 15, 6");
+        buf_printf(&b, "p%d = permute x%d perm=[2, 0, 1]\nx%d = reshape p%d shape=[%s]\n", i, i,
+                   i + 1, i, i % 2 ? "6, 10, 15" : "10, 15, 6");
     }
     buf_str(&b, "y = neg x24\nreturn y=y\n");
     Small s = {b.at, NULL};

@@ -37,10 +37,10 @@ static void has_kinds(const Program *p, const KindCount *want, size_t n)
 {
     int calls = 0, kernels = 0;
     for (size_t i = 0; i < n; i++) {
-        cr_expect_eq(calls_of_kind(p, want[i].kind), want[i].calls, "%s calls: %d", want[i].kind,
-                     calls_of_kind(p, want[i].kind));
-        cr_expect_eq(kernels_of_kind(p, want[i].kind), want[i].kernels, "%s kernels: %d", want[i].kind,
-                     kernels_of_kind(p, want[i].kind));
+        cr_expect_eq(calls_of_kind(p, want[i].kind), want[i].calls, "%s calls: %d",
+                     want[i].kind, calls_of_kind(p, want[i].kind));
+        cr_expect_eq(kernels_of_kind(p, want[i].kind), want[i].kernels, "%s kernels: %d",
+                     want[i].kind, kernels_of_kind(p, want[i].kind));
         calls += want[i].calls;
         kernels += want[i].kernels;
     }
@@ -51,11 +51,11 @@ static void has_kinds(const Program *p, const KindCount *want, size_t n)
 static void unfused_calls(Env *e, void *arg)
 {
     static const KindCount want[] = {
-        {"mul", 316, 10},      {"add", 267, 10},     {"matmul", 217, 7}, {"concat", 99, 6},
-        {"div", 97, 3},        {"iota", 3, 3},       {"neg", 72, 3},     {"copy", 96, 3},
-        {"where", 49, 3},      {"reduce_sum", 73, 2}, {"less_equal", 25, 2}, {"exp", 48, 2},
-        {"sqrt", 49, 1},       {"reciprocal", 49, 1}, {"reduce_max", 24, 1}, {"sub", 24, 1},
-        {"dim", 2, 1},         {"gather", 1, 1},     {"cast", 1, 1},     {"cos", 1, 1},
+        {"mul", 316, 10}, {"add", 267, 10},      {"matmul", 217, 7},    {"concat", 99, 6},
+        {"div", 97, 3},   {"iota", 3, 3},        {"neg", 72, 3},        {"copy", 96, 3},
+        {"where", 49, 3}, {"reduce_sum", 73, 2}, {"less_equal", 25, 2}, {"exp", 48, 2},
+        {"sqrt", 49, 1},  {"reciprocal", 49, 1}, {"reduce_max", 24, 1}, {"sub", 24, 1},
+        {"dim", 2, 1},    {"gather", 1, 1},      {"cast", 1, 1},        {"cos", 1, 1},
         {"sin", 1, 1},
     };
     (void)arg;
@@ -72,8 +72,9 @@ Test(published, unfused_makes_1514_calls_of_63_kernels)
 
 static void fused_calls(Env *e, void *arg)
 {
-    static const KindCount want[] = {{"matmul", 98, 6},      {"matmul+epilogue", 95, 4}, {"row", 73, 3},
-                                     {"elementwise", 50, 4}, {"copy", 2, 2},             {"gather", 1, 1}};
+    static const KindCount want[] = {{"matmul", 98, 6}, {"matmul+epilogue", 95, 4},
+                                     {"row", 73, 3},    {"elementwise", 50, 4},
+                                     {"copy", 2, 2},    {"gather", 1, 1}};
     (void)arg;
     Program *p = of_05b(e, 0, true);
     cr_expect_eq(p->call.n, 319);
@@ -94,7 +95,9 @@ static void per_block(Env *e, void *arg)
     two.layers = 2;
     Graph *g1 = model_graph(e, one, true), *g2 = model_graph(e, two, true);
     cr_expect_eq(compiled(e, g2, 0, NULL)->call.n - compiled(e, g1, 0, NULL)->call.n, 13);
-    cr_expect_eq(compiled(e, g2, ALL_STAGES, NULL)->call.n - compiled(e, g1, ALL_STAGES, NULL)->call.n, 62);
+    cr_expect_eq(compiled(e, g2, ALL_STAGES, NULL)->call.n -
+                     compiled(e, g1, ALL_STAGES, NULL)->call.n,
+                 62);
     cr_expect_eq(compiled(e, g1, ALL_STAGES, NULL)->call.n, 62 + 26);
 }
 
@@ -132,7 +135,8 @@ static void block_table(Env *e, void *arg)
                     !strcmp(dim_text(e, call->read_bytes), want[i].read) &&
                     !strcmp(dim_text(e, call->write_bytes), want[i].written);
         }
-        cr_expect(found, "no call is %s reading %s writing %s", want[i].kind, want[i].read, want[i].written);
+        cr_expect(found, "no call is %s reading %s writing %s", want[i].kind, want[i].read,
+                  want[i].written);
     }
 }
 
@@ -145,8 +149,9 @@ static void bytes(Env *e, void *arg)
 {
     (void)arg;
     Program *unfused = of_05b(e, ALL_STAGES, true), *fused = of_05b(e, 0, true);
-    cr_expect_str_eq(traffic(e, unfused),
-                     "18966*past*seq + 18966*seq*seq + 417792*past + 16357208*seq + 1976743344");
+    cr_expect_str_eq(
+        traffic(e, unfused),
+        "18966*past*seq + 18966*seq*seq + 417792*past + 16357208*seq + 1976743344");
     cr_expect_str_eq(traffic(e, fused),
                      "5376*past*seq + 5376*seq*seq + 24576*past + 2644488*seq + 1976742656");
     cr_expect_eq(at_sizes(e, program_bytes(e, unfused, NULL, NULL), 1, 17), 2000544404);
@@ -161,8 +166,9 @@ Test(published, both_byte_polynomials_and_totals)
 static void bytes_all_logits(Env *e, void *arg)
 {
     (void)arg;
-    cr_expect_str_eq(traffic(e, of_05b(e, ALL_STAGES, false)),
-                     "18966*past*seq + 18966*seq*seq + 417792*past + 16968536*seq + 1976132016");
+    cr_expect_str_eq(
+        traffic(e, of_05b(e, ALL_STAGES, false)),
+        "18966*past*seq + 18966*seq*seq + 417792*past + 16968536*seq + 1976132016");
     cr_expect_str_eq(traffic(e, of_05b(e, 0, false)),
                      "5376*past*seq + 5376*seq*seq + 24576*past + 3255816*seq + 1976131328");
 }
@@ -179,7 +185,8 @@ static void past_coefficients(Env *e, void *arg)
     const int64_t cache_bytes = 24 * 2 * 2 * 64 * 4, groups = 7;
     Dim fused = program_bytes(e, of_05b(e, 0, true), NULL, NULL);
     Dim unfused = program_bytes(e, of_05b(e, ALL_STAGES, true), NULL, NULL);
-    cr_expect_eq(dim_coef(fused, &past, 1), cache_bytes); /* each cached key and value is read once */
+    cr_expect_eq(dim_coef(fused, &past, 1),
+                 cache_bytes); /* each cached key and value is read once */
     cr_expect_eq(dim_coef(unfused, &past, 1), (3 + 2 * groups) * cache_bytes);
 }
 
@@ -213,7 +220,8 @@ static void no_overlap(Env *e, const Program *p, int64_t seq, int64_t past)
     for (int i = 0; i < p->buffer.n; i++) {
         for (int k = 0; k < i; k++) {
             const Buffer *a = &p->buffer.at[i], *b = &p->buffer.at[k];
-            if (a->kind != BUF_TEMP || b->kind != BUF_TEMP || a->first > b->last || b->first > a->last) {
+            if (a->kind != BUF_TEMP || b->kind != BUF_TEMP || a->first > b->last ||
+                b->first > a->last) {
                 continue;
             }
             cr_assert(plan.offset[i] + plan.bytes[i] <= plan.offset[k] ||
@@ -248,8 +256,10 @@ static void tiny_model(Env *e, void *arg)
     cr_expect_eq(unfused->kernel.n, 63);
     cr_expect_eq(fused->call.n, 33);
     cr_expect_eq(fused->kernel.n, 20);
-    cr_expect_str_eq(traffic(e, unfused), "510*past*seq + 510*seq*seq + 896*past + 15904*seq + 23544");
-    cr_expect_str_eq(traffic(e, fused), "128*past*seq + 128*seq*seq + 128*past + 3880*seq + 23440");
+    cr_expect_str_eq(traffic(e, unfused),
+                     "510*past*seq + 510*seq*seq + 896*past + 15904*seq + 23544");
+    cr_expect_str_eq(traffic(e, fused),
+                     "128*past*seq + 128*seq*seq + 128*past + 3880*seq + 23440");
     cr_expect_str_eq(traffic(e, compiled(e, all, ALL_STAGES, NULL)),
                      "510*past*seq + 510*seq*seq + 896*past + 16224*seq + 23224");
     cr_expect_str_eq(traffic(e, compiled(e, all, 0, NULL)),

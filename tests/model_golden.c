@@ -105,8 +105,7 @@ Test(model_golden, tiny_qwen2_logits_of_every_position)
     json_t *golden = read_golden(&m.e, m.dir), *one;
     const float *all = read_floats(&m.e, m.dir, "golden_logits.f32");
     size_t i;
-    json_array_foreach(json_object_get(golden, "cases"), i, one)
-    {
+    json_array_foreach (json_object_get(golden, "cases"), i, one) {
         int64_t n, n_vocab = m.c.vocab_size;
         int64_t *ids = ids_of(&m.e, json_object_get(one, "ids"), &n);
         const float *want =

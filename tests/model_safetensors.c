@@ -100,8 +100,7 @@ Test(model_safetensors, verdicts_are_those_of_the_manifest)
     cr_assert(list);
     int n_checked = 0;
     size_t i;
-    json_array_foreach(list, i, v)
-    {
+    json_array_foreach (list, i, v) {
         const char *file = json_string_value(json_object_get(v, "file"));
         const char *expect = json_string_value(json_object_get(v, "expect"));
         if (strstr(file, ".gguf")) {
@@ -272,7 +271,7 @@ typedef struct Rule {
     const char *words;
 } Rule;
 
-#define A(dtype, shape, offsets)                                                       \
+#define A(dtype, shape, offsets) \
     "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 #define ENTRY "\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]"
 

@@ -402,7 +402,8 @@ Test(model_weights, peak_memory_is_the_f32_weights_and_at_most_15_percent)
     must_work(&e, load_big, &b);
     double grown = status_bytes("VmHWM:") - start, weights = (double)b.w.f32_bytes;
     cr_assert_gt(weights, 120e6);
-    cr_assert(grown > weights && grown < 1.15 * weights, "%g times the weights", grown / weights);
+    cr_assert(grown > weights && grown < 1.15 * weights, "%g times the weights",
+              grown / weights);
     weights_release(&b.w);
     env_release(&before);
     env_release(&e);

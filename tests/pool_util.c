@@ -33,8 +33,8 @@ void assert_each_ran(const Parts *parts, int n, int times)
     }
 }
 
-typedef struct
-    Chain { /* each region reads what the region before left in other parts' places */
+/* Each region reads what the region before left in other parts' places. */
+typedef struct Chain {
     int64_t from[MAX_PARTS], to[MAX_PARTS];
 } Chain;
 

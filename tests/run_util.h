@@ -42,8 +42,8 @@ void script_as_cc(Workshop *w, const char *text);
 const char *leftover(Workshop *w);
 void assert_no_leftovers(Workshop *w);
 
-const char *only_file(Workshop *w,
-                      const char *folder); /* its path; asserts that it is the only one */
+/* Its path; asserts that it is the only one. */
+const char *only_file(Workshop *w, const char *folder);
 
 /* A child's answer: how the body ended there (E_OK: it returned), or that it left files
  * behind. The test asserts on it; a child must not, since it speaks for the whole test. */

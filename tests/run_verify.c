@@ -30,23 +30,31 @@ typedef struct Right {
 static const Right families[] = {
     {product_text,
      {13},
-     {"", "split n 8 peel", "split m 4 mask; split n 8 mask; order m.o n.o k m.i n.i; unroll m.i", "split n 8 overlap",
-      "split n 32 pad; split m 6 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; par n.o",
+     {"", "split n 8 peel",
+      "split m 4 mask; split n 8 mask; order m.o n.o k m.i n.i; unroll m.i",
+      "split n 8 overlap",
+      "split n 32 pad; split m 6 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; "
+      "pack b n.o,k,n.i; par n.o",
       "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; par m",
-      "split k 32 peel; split n 4 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; unroll n.i; par n.o",
+      "split k 32 peel; split n 4 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; unroll n.i; "
+      "par n.o",
       "split k 5 switch"}},
-    {long_text, {3}, {"split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; par m", "split k 32 peel; acc k.i; vec k.i"}},
+    {long_text,
+     {3},
+     {"split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; par m",
+      "split k 32 peel; acc k.i; vec k.i"}},
     {swiglu_text,
      {9},
      {"par m",
-      "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; "
+      "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; "
+      "pack b n.o,k,n.i; "
       "pack b1 n.o,k,n.i; approx exp; par n.o",
       "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; approx exp; par m"}},
     {rows_text,
      {3, 45},
      {"par i", "split j 16 peel; vec j.i",
-      "split r 16 peel; acc r.i; vec r.i; split j 16 peel; vec j.i; approx exp; par i", "approx exp",
-      "split r 32 peel; acc r.i; vec r.i; split j 32 mask; vec j.i"}},
+      "split r 16 peel; acc r.i; vec r.i; split j 16 peel; vec j.i; approx exp; par i",
+      "approx exp", "split r 32 peel; acc r.i; vec r.i; split j 32 mask; vec j.i"}},
     {norm_text,
      {5},
      {"", "split r 16 peel; acc r.i; vec r.i; fma; split j 8; vec j.i; par i",
@@ -83,9 +91,11 @@ static void right_ones(Env *e, void *arg)
             BuiltKernel k = {.k = c->k, .fn = c->fn, .pack = c->pack, .n_parts = 1 + i % 3};
             VerifyOptions o = {.syms = families[f].syms, .seed = 7};
             Verdict v;
-            cr_assert(verify_kernel(e, c->naive, &k, &o, &v), "%s\n%s\n%s", v.text, c->k->schedule, c->k->text);
+            cr_assert(verify_kernel(e, c->naive, &k, &o, &v), "%s\n%s\n%s", v.text,
+                      c->k->schedule, c->k->text);
             cr_assert(v.n_exact + v.n_bounded > 100 && v.n_runs > 5, "%s", v.text);
-            cr_assert(v.n_open * 20 <= v.n_exact + v.n_bounded, "%lld open\n%s", (long long)v.n_open, c->k->schedule);
+            cr_assert(v.n_open * 20 <= v.n_exact + v.n_bounded, "%lld open\n%s",
+                      (long long)v.n_open, c->k->schedule);
             cr_assert(!kernel_exact(c->k) || v.n_bounded == 0);
             cr_assert_eq(v.n_skipped, 0);
         }
@@ -105,7 +115,8 @@ static void twice(Env *e, void *arg)
 {
     Built b;
     (void)arg;
-    build(e, &b, swiglu_text, "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; approx exp; par m");
+    build(e, &b, swiglu_text,
+          "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; approx exp; par m");
     Verdict v = verified(e, b.bench.at[0].naive, &b.kernel, (const int64_t[]){9});
     Verdict w = verified(e, b.bench.at[0].naive, &b.kernel, (const int64_t[]){9});
     cr_assert_str_eq(v.text, w.text);
@@ -130,7 +141,9 @@ static void runner(Env *e, void *arg)
     Built b;
     int n = 0;
     (void)arg;
-    build(e, &b, product_text, "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i; par n.o");
+    build(e, &b, product_text,
+          "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; "
+          "pack b n.o,k,n.i; par n.o");
     b.kernel.run = by_a_runner;
     b.kernel.ctx = &n;
     Verdict v = verified(e, b.bench.at[0].naive, &b.kernel, (const int64_t[]){5});
@@ -144,7 +157,8 @@ Test(verify, parts_may_be_run_by_the_caller)
     must_work(&env, runner, NULL);
 }
 
-static const char short_text[] = "kernel copy\ny: f32[s0]\nx0: f32[10]\naxis i space s0\nphase i\n    y[i] = x0[i]\n";
+static const char short_text[] =
+    "kernel copy\ny: f32[s0]\nx0: f32[10]\naxis i space s0\nphase i\n    y[i] = x0[i]\n";
 
 static int32_t short_copy(void *const *p, const int64_t *syms, int part, int n_parts)
 {

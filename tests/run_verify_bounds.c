@@ -66,8 +66,10 @@ static void same_as_interpreter(Env *e, void *arg)
         const char *text;
         int64_t syms[2];
         bool libm;
-    } rows[] = {{product_text, {67}, false}, {norm_text, {70}, false}, {score_text, {5, 3}, false}, {lookup_text, {9}, false},
-                {strided_text, {9}, false}, {rope_text, {11, 4}, true}, {swiglu_text, {3}, true}, {rows_text, {2, 67}, true}};
+    } rows[] = {{product_text, {67}, false}, {norm_text, {70}, false},
+                {score_text, {5, 3}, false}, {lookup_text, {9}, false},
+                {strided_text, {9}, false},  {rope_text, {11, 4}, true},
+                {swiglu_text, {3}, true},    {rows_text, {2, 67}, true}};
     (void)arg;
     for (size_t i = 0; i < countof(rows); i++) {
         for (int round = 0; round < N_ROUNDS; round++) {
@@ -80,11 +82,13 @@ static void same_as_interpreter(Env *e, void *arg)
             for (int64_t n = 0; n < want.n && !code; n++) {
                 const Element *x = &want.at[n];
                 double got = ((float *)f.params[0])[x->index];
-                bool same = (isnan(got) && isnan(x->v)) || (got == x->v && !signbit(got) == !signbit(x->v));
+                bool same = (isnan(got) && isnan(x->v)) ||
+                            (got == x->v && !signbit(got) == !signbit(x->v));
                 bool near = isinf(x->err) || fabs(got - x->v) <= x->err || same;
                 cr_assert(rows[i].libm || x->err == 0);
-                cr_assert(x->err == 0 ? same : near, "element %lld is %.9g, not %.9g +- %.3g\n%s", (long long)x->index, got,
-                          x->v, x->err, rows[i].text);
+                cr_assert(x->err == 0 ? same : near,
+                          "element %lld is %.9g, not %.9g +- %.3g\n%s", (long long)x->index,
+                          got, x->v, x->err, rows[i].text);
             }
             env_reset_kernel(e);
         }
@@ -129,8 +133,10 @@ static void hold(Env *e, void *arg)
             Expected want = bound_elements(e, &q);
             for (int64_t n = 0; n < want.n; n++) {
                 double got = ((float *)f.params[0])[want.at[n].index];
-                double part = want.at[n].err > 0 ? fabs(got - want.at[n].v) / want.at[n].err : got != want.at[n].v;
-                cr_assert(part < 1, "element %lld of %s\n%s", (long long)n, rows[i].text, rows[i].steps);
+                double part = want.at[n].err > 0 ? fabs(got - want.at[n].v) / want.at[n].err
+                                                 : got != want.at[n].v;
+                cr_assert(part < 1, "element %lld of %s\n%s", (long long)n, rows[i].text,
+                          rows[i].steps);
                 most = fmax(most, part);
             }
             env_reset_kernel(e);
@@ -204,7 +210,8 @@ Test(verify_bounds, the_polynomial_exp_is_within_what_is_assumed)
 {
     double most = 0;
     for (double x = -86.99; x < 88.7; x += 1e-4) {
-        float got = scalar_eval(S_EXP_APPROX, DT_F32, (Value){.f = (float)x}, (Value){.i = 0}).f;
+        float got =
+            scalar_eval(S_EXP_APPROX, DT_F32, (Value){.f = (float)x}, (Value){.i = 0}).f;
         double want = exp((double)(float)x);
         most = fmax(most, fabs(got - want) / want);
     }
@@ -273,8 +280,9 @@ static void random_sums(Env *e, void *arg)
         const char *text;
         int64_t syms[2];
         bool applies;
-    } cases[] = {{product_text, {70}, true},  {long_text, {5}, true},   {score_text, {9, 4}, true},
-                {swiglu_text, {5}, false}, {rows_text, {3, 9}, false}, {rope_text, {5, 1}, false}};
+    } cases[] = {{product_text, {70}, true}, {long_text, {5}, true},
+                 {score_text, {9, 4}, true}, {swiglu_text, {5}, false},
+                 {rows_text, {3, 9}, false}, {rope_text, {5, 1}, false}};
     (void)arg;
     for (size_t i = 0; i < countof(cases); i++) {
         const Kernel *k = kernel_from(e, cases[i].text);
@@ -282,7 +290,8 @@ static void random_sums(Env *e, void *arg)
         Question q = ask(&f, k, 1);
         Mismatch m;
         nest_run(e, k, f.params, f.n_elems, f.syms);
-        cr_assert_eq(freivalds(e, &q, f.params[0], 1, &m), cases[i].applies, "%s", cases[i].text);
+        cr_assert_eq(freivalds(e, &q, f.params[0], 1, &m), cases[i].applies, "%s",
+                     cases[i].text);
         cr_assert_eq(m.index, -1);
         for (int64_t at = 0; cases[i].applies && at < f.n_elems[0]; at += 7) {
             float *y = f.params[0];
@@ -304,7 +313,8 @@ Test(verify_bounds, a_random_sum_finds_any_wrong_element)
 static void float_sums(Env *e, void *arg)
 {
     static const int64_t syms[] = {40};
-    const Kernel *k = kernel_from(e, product_text), *s = scheduled(e, k, "split k 8 peel; acc k.i; fma");
+    const Kernel *k = kernel_from(e, product_text),
+                 *s = scheduled(e, k, "split k 8 peel; acc k.i; fma");
     Mismatch m;
     (void)arg;
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -355,8 +365,9 @@ Test(verify_bounds, indices_cover_the_range_that_the_nest_checks)
     must_work(&env, indices, NULL);
 }
 
-static const char bf16_text[] = "kernel copy\ny: f32[s0]\nx0: const f32 from bf16[100]\naxis i space s0\n"
-                                "phase i\n    y[i] = x0[i]\n";
+static const char bf16_text[] =
+    "kernel copy\ny: f32[s0]\nx0: const f32 from bf16[100]\naxis i space s0\n"
+    "phase i\n    y[i] = x0[i]\n";
 
 static void from_bf16(Env *e, void *arg)
 {
@@ -380,7 +391,8 @@ static void each_tail(Env *e, void *arg)
 {
     static const int64_t tuned[] = {64};
     const Kernel *k = kernel_from(e, product_text);
-    const Kernel *s = scheduled(e, k, "split m 6 switch; split n 8 peel; order m.o n.o m.i n.i k");
+    const Kernel *s =
+        scheduled(e, k, "split m 6 switch; split n 8 peel; order m.o n.o m.i n.i k");
     int64_t *sizes;
     int n = sizes_of(&e->model, s, tuned, &sizes);
     bool alone[6] = {false}, behind[6] = {false};
@@ -400,8 +412,9 @@ Test(verify_bounds, sizes_meet_each_remainder)
     must_work(&env, each_tail, NULL);
 }
 
-static const char capacity_text[] = "kernel copy\ny: f32[4*s0]\nx0: f32[4*s1]\naxis h space 4\naxis i space s1\n"
-                                    "phase h i\n    y[h*s0 + i] = x0[h*s1 + i]\n";
+static const char capacity_text[] =
+    "kernel copy\ny: f32[4*s0]\nx0: f32[4*s1]\naxis h space 4\naxis i space s1\n"
+    "phase h i\n    y[h*s0 + i] = x0[h*s1 + i]\n";
 
 static void capacities(Env *e, void *arg)
 {

@@ -180,30 +180,40 @@ static void plant(Env *e, void *arg)
     built_close(&b);
 }
 
-#define PANELS                                                                                      \
-    "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; " \
+#define PANELS                                                                              \
+    "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; " \
+    "pack b n.o,k,n.i; "                                                                    \
     "par n.o"
 #define ALONG_K "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; par m"
 
-#define PLANT(name, ...)                \
-    Test(verify_faults, name)                  \
-    {                                   \
-        Plant f = {__VA_ARGS__};        \
-        must_work(&env, plant, &f);     \
+#define PLANT(name, ...)            \
+    Test(verify_faults, name)       \
+    {                               \
+        Plant f = {__VA_ARGS__};    \
+        must_work(&env, plant, &f); \
     }
 
 PLANT(a_dropped_last_product, long_text, ALONG_K, drop_last_product, {3}, "y[4] is ")
 PLANT(a_tail_row_left_unwritten, product_text, PANELS, leave_tail_row, {12}, "is never written")
-PLANT(a_write_behind_the_output, product_text, PANELS, write_behind, {12}, "writes outside of its buffers: 0 bytes behind the end of y")
-PLANT(a_write_before_the_output, product_text, PANELS, write_before, {12}, "writes outside of its buffers: 4 bytes before y")
-PLANT(a_write_between_its_elements, strided_text, "", write_in_the_gap, {4}, "y[14] is written, and is none of the elements")
-PLANT(a_value_from_behind_an_input, product_text, ALONG_K, use_what_is_behind, {12}, "is nan, and must be ")
-PLANT(a_wrong_epilogue_on_one_lane, swiglu_text, "split n 16 peel; order m n.o k n.i", wrong_lane, {9}, "and must be ")
-PLANT(a_result_right_only_on_the_first_call, product_text, PANELS, right_only_once, {12}, "y[2] is ")
-PLANT(an_input_overwritten, product_text, PANELS, overwrite_input, {12}, "overwrites its input: a[3] was ")
-PLANT(panels_overwritten, product_text, PANELS, overwrite_panels, {12}, "overwrites the panels of its input b")
+PLANT(a_write_behind_the_output, product_text, PANELS, write_behind, {12},
+      "writes outside of its buffers: 0 bytes behind the end of y")
+PLANT(a_write_before_the_output, product_text, PANELS, write_before, {12},
+      "writes outside of its buffers: 4 bytes before y")
+PLANT(a_write_between_its_elements, strided_text, "", write_in_the_gap, {4},
+      "y[14] is written, and is none of the elements")
+PLANT(a_value_from_behind_an_input, product_text, ALONG_K, use_what_is_behind, {12},
+      "is nan, and must be ")
+PLANT(a_wrong_epilogue_on_one_lane, swiglu_text, "split n 16 peel; order m n.o k n.i",
+      wrong_lane, {9}, "and must be ")
+PLANT(a_result_right_only_on_the_first_call, product_text, PANELS, right_only_once, {12},
+      "y[2] is ")
+PLANT(an_input_overwritten, product_text, PANELS, overwrite_input, {12},
+      "overwrites its input: a[3] was ")
+PLANT(panels_overwritten, product_text, PANELS, overwrite_panels, {12},
+      "overwrites the panels of its input b")
 PLANT(part_2_of_2_missing, product_text, PANELS, skip_last_part, {12}, "is never written")
-PLANT(a_bad_index_not_reported, lookup_text, "par i", never_fail, {6}, "returns 0 from its first call, and must return 1")
+PLANT(a_bad_index_not_reported, lookup_text, "par i", never_fail, {6},
+      "returns 0 from its first call, and must return 1")
 PLANT(denormals_flushed, strided_text, "", flush_denormals, {6}, "special values")
 PLANT(a_nan_lost, product_text, ALONG_K, lose_nan, {12}, "must be nan (special values")
 
@@ -222,14 +232,17 @@ static void too_dear(Env *e, void *arg)
     Built b;
     (void)arg;
     build(e, &b, product_text, PANELS);
-    VerifyOptions o = {.syms = (const int64_t[]){2000}, .seed = 1, .in_process = true, .work = 1e5};
+    VerifyOptions o = {
+        .syms = (const int64_t[]){2000}, .seed = 1, .in_process = true, .work = 1e5};
     Verdict v;
     cr_assert(verify_kernel(e, b.bench.at[0].naive, &b.kernel, &o, &v), "%s", v.text);
     cr_expect(v.n_sums > 2 && v.n_exact < 20000);
     right = b.kernel.fn;
     b.kernel.fn = lose_one_of_many;
     cr_assert(!verify_kernel(e, b.bench.at[0].naive, &b.kernel, &o, &v));
-    cr_expect(strstr(v.text, "y[55535] is ") && strstr(v.text, "found by the sum of its row (small integers"), "%s", v.text);
+    cr_expect(strstr(v.text, "y[55535] is ") &&
+                  strstr(v.text, "found by the sum of its row (small integers"),
+              "%s", v.text);
     built_close(&b);
 }
 
@@ -249,7 +262,8 @@ static void crash(Env *e, void *arg)
 {
     const Crash *c = arg;
     Built b;
-    Verdict *v = mmap(NULL, sizeof *v, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    Verdict *v =
+        mmap(NULL, sizeof *v, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     build(e, &b, product_text, PANELS);
     right = b.kernel.fn;
     b.kernel.fn = c->fault;
@@ -265,7 +279,9 @@ static void crash(Env *e, void *arg)
     cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
     cr_expect(!v->ok);
     cr_expect(strstr(v->text, "does not return from its first call"), "%s", v->text);
-    cr_expect(strstr(v->text, c->at_end ? "that end where a page does" : "that begin where a page does"), "%s", v->text);
+    cr_expect(strstr(v->text,
+                     c->at_end ? "that end where a page does" : "that begin where a page does"),
+              "%s", v->text);
     built_close(&b);
     munmap(v, sizeof *v);
 }

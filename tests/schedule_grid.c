@@ -85,15 +85,22 @@ static void contraction(Env *e, void *arg)
 {
     static const char *const tails[] = {"peel", "mask", "switch"};
     Grid *g = arg;
-    g->k = kernel_of_graph(e, "graph g\nx = input f32[seq, 11]\nw = weight f32[37, 11]\nt = permute w perm=[1, 0]\n"
-                              "y = matmul x, t\nreturn y=y\n");
+    g->k = kernel_of_graph(
+        e,
+        "graph g\nx = input f32[seq, 11]\nw = weight f32[37, 11]\nt = permute w perm=[1, 0]\n"
+        "y = matmul x, t\nreturn y=y\n");
     for (int mr = 1; mr <= 14; mr++) {
         for (int nr = 4; nr <= 32; nr *= 2) {
             for (int t = 0; t < 3; t++) {
-                grid_add(g, "split n %d pad; split m %d %s; order n.o m.o k m.i n.i; vec n.i; unroll m.i; %spack b n.o,k,n.i; par n.o",
+                grid_add(g,
+                         "split n %d pad; split m %d %s; order n.o m.o k m.i n.i; vec n.i; "
+                         "unroll m.i; %spack b n.o,k,n.i; par n.o",
                          nr, mr, tails[t], mr % 2 ? "fma; " : "");
-                grid_add(g, "split m %d %s; split n %d %s; split k %d %s; order m.o n.o k.o k.i m.i n.i%s", mr, tails[t], nr,
-                         tails[(t + 1) % 3], 1 + mr % 5, tails[(t + 2) % 3], nr > 8 ? "; par m.o" : "; unroll m.i");
+                grid_add(g,
+                         "split m %d %s; split n %d %s; split k %d %s; order m.o n.o k.o k.i "
+                         "m.i n.i%s",
+                         mr, tails[t], nr, tails[(t + 1) % 3], 1 + mr % 5, tails[(t + 2) % 3],
+                         nr > 8 ? "; par m.o" : "; unroll m.i");
             }
         }
     }
@@ -111,13 +118,16 @@ static void row(Env *e, void *arg)
 {
     static const char *const tails[] = {"peel", "mask", "switch"};
     Grid *g = arg;
-    g->k = kernel_of_graph(e, "graph g\nx = input f32[seq, past]\nm = reduce_max x axis=-1\n"
-                              "mb = broadcast m shape=[seq, past]\nd = sub x, mb\ne = exp d\ns = reduce_sum e axis=-1\n"
-                              "sb = broadcast s shape=[seq, past]\ny = div e, sb\nreturn y=y\n");
+    g->k =
+        kernel_of_graph(e, "graph g\nx = input f32[seq, past]\nm = reduce_max x axis=-1\n"
+                           "mb = broadcast m shape=[seq, past]\nd = sub x, mb\ne = exp d\ns = "
+                           "reduce_sum e axis=-1\n"
+                           "sb = broadcast s shape=[seq, past]\ny = div e, sb\nreturn y=y\n");
     for (int w = 2; w <= 32; w *= 2) {
         for (int way = 0; way < 48; way++) {
-            grid_add(g, "%s%ssplit r %d peel; %ssplit j %d %s; vec j.i; %s", way & 1 ? "approx exp; " : "",
-                     way & 2 ? "keep t2 r; " : "", w, way & 4 ? "acc r.i; vec r.i; " : "", w, tails[way / 16],
+            grid_add(g, "%s%ssplit r %d peel; %ssplit j %d %s; vec j.i; %s",
+                     way & 1 ? "approx exp; " : "", way & 2 ? "keep t2 r; " : "", w,
+                     way & 4 ? "acc r.i; vec r.i; " : "", w, tails[way / 16],
                      way & 8 ? "split i 2 peel; par i.o" : "par i");
         }
     }
@@ -135,12 +145,15 @@ static void pointwise(Env *e, void *arg)
 {
     static const char *const tails[] = {"peel", "mask", "switch"};
     Grid *g = arg;
-    g->k = kernel_of_graph(e, "graph g\nx = input f32[seq, past]\nz = input f32[seq, past]\na = mul x, z\nb = exp a\n"
-                              "c = add b, x\nd = sqrt c\nreturn d=d\n");
+    g->k = kernel_of_graph(
+        e,
+        "graph g\nx = input f32[seq, past]\nz = input f32[seq, past]\na = mul x, z\nb = exp a\n"
+        "c = add b, x\nd = sqrt c\nreturn d=d\n");
     for (int w = 2; w <= 64; w *= 2) {
         for (int way = 0; way < 36; way++) {
-            grid_add(g, "split j %d %s; split i %d %s; order i.o %s; vec j.i%s%s", w, tails[way % 3], 1 + way % 5,
-                     tails[way / 3 % 3], way & 1 ? "j.o i.i j.i" : "i.i j.o j.i", way % 4 < 2 ? "; approx exp" : "",
+            grid_add(g, "split j %d %s; split i %d %s; order i.o %s; vec j.i%s%s", w,
+                     tails[way % 3], 1 + way % 5, tails[way / 3 % 3],
+                     way & 1 ? "j.o i.i j.i" : "i.i j.o j.i", way % 4 < 2 ? "; approx exp" : "",
                      way > 17 ? "; par i.o" : "; unroll i.i");
         }
     }

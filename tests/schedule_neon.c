@@ -9,7 +9,7 @@
 typedef struct Cross {
     Bench bench;
     TempDir dir;
-    Buf main;   /* of the driver: inputs, calls, comparisons */
+    Buf main; /* of the driver: inputs, calls, comparisons */
 } Cross;
 
 static const Target *neon(void)
@@ -55,11 +55,18 @@ static void write_case(Env *e, Cross *x, const Case *c, int id, const int64_t *s
     }
     cr_assert_eq(nest_run(e, k, params, elems, syms), 0);
     write_array(&x->main, arena_printf(&e->model, "e%d", id), params[0], elems[0]);
-    buf_printf(&x->main, "int32_t %s(void *const *params, const int64_t *syms, int part, int n_parts);\n", k->symbol);
-    buf_printf(body, "};\n        int64_t s[] = {%lld, %lld};\n        memset(c%d_0, 0xa5, sizeof c%d_0 - 4);\n", (long long)syms[0],
-               (long long)syms[1], id, id);
-    buf_printf(body, "        %s(p, s, 1, 2);\n        %s(p, s, 0, 2);\n", k->symbol, k->symbol);
-    buf_printf(body, "        if (memcmp(c%d_0, e%d, sizeof e%d - 4)) {\n            puts(\"%s differs\");\n            bad = 1;\n        }\n    }\n",
+    buf_printf(&x->main,
+               "int32_t %s(void *const *params, const int64_t *syms, int part, int n_parts);\n",
+               k->symbol);
+    buf_printf(body,
+               "};\n        int64_t s[] = {%lld, %lld};\n        memset(c%d_0, 0xa5, sizeof "
+               "c%d_0 - 4);\n",
+               (long long)syms[0], (long long)syms[1], id, id);
+    buf_printf(body, "        %s(p, s, 1, 2);\n        %s(p, s, 0, 2);\n", k->symbol,
+               k->symbol);
+    buf_printf(body,
+               "        if (memcmp(c%d_0, e%d, sizeof e%d - 4)) {\n            puts(\"%s "
+               "differs\");\n            bad = 1;\n        }\n    }\n",
                id, id, id, k->symbol);
 }
 
@@ -85,14 +92,30 @@ static void cross_run(Env *e, Cross *x)
         emit_kernel(e, x->bench.at[i].k, neon(), &kernels);
         write_case(e, x, &x->bench.at[i], i, (int64_t[]){5, 19}, &body);
     }
-    buf_printf(&x->main, "int main(void)\n{\n    int bad = 0;\n%s    return bad;\n}\n", body.at);
+    buf_printf(&x->main, "int main(void)\n{\n    int bad = 0;\n%s    return bad;\n}\n",
+               body.at);
     x->dir = temp_dir();
-    const char *k = arena_str(&e->model, temp_path(&x->dir, "kernels.c")), *m = arena_str(&e->model, temp_path(&x->dir, "main.c")),
+    const char *k = arena_str(&e->model, temp_path(&x->dir, "kernels.c")),
+               *m = arena_str(&e->model, temp_path(&x->dir, "main.c")),
                *exe = arena_str(&e->model, temp_path(&x->dir, "cases"));
     cr_assert(os_write_file(k, kernels.at, kernels.len, &err), "%s", err.text);
     cr_assert(os_write_file(m, x->main.at, x->main.len, &err), "%s", err.text);
-    char *cc[] = {"aarch64-linux-gnu-gcc", "-std=gnu11", "-O2", "-ffp-contract=off", "-fwrapv", "-fno-math-errno", "-Wall", "-Wextra",
-                  "-Werror", "-static", "-o", (char *)exe, (char *)k, (char *)m, "-lm", NULL};
+    char *cc[] = {"aarch64-linux-gnu-gcc",
+                  "-std=gnu11",
+                  "-O2",
+                  "-ffp-contract=off",
+                  "-fwrapv",
+                  "-fno-math-errno",
+                  "-Wall",
+                  "-Wextra",
+                  "-Werror",
+                  "-static",
+                  "-o",
+                  (char *)exe,
+                  (char *)k,
+                  (char *)m,
+                  "-lm",
+                  NULL};
     char *run[] = {"qemu-aarch64", (char *)exe, NULL};
     run_tool(e, cc, "cross compiler");
     run_tool(e, run, "emulator");
@@ -101,15 +124,26 @@ static void cross_run(Env *e, Cross *x)
 
 static void add_cases(Env *e, Cross *x)
 {
-    const Kernel *product = kernel_of_graph(e, "graph g\nx = input f32[seq, 37]\nw = weight f32[45, 37]\nt = permute w perm=[1, 0]\n"
-                                               "y = matmul x, t\nreturn y=y\n");
-    const Kernel *rows = kernel_of_graph(e, "graph g\nx = input f32[seq, past]\nm = reduce_max x axis=-1\n"
-                                            "mb = broadcast m shape=[seq, past]\nd = sub x, mb\ne = exp d\ns = reduce_sum e axis=-1\n"
-                                            "sb = broadcast s shape=[seq, past]\ny = div e, sb\nreturn y=y\n");
-    bench_add(&x->bench, product, "split n 8 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; par n.o");
-    bench_add(&x->bench, product, "split k 8 peel; split n 4 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; unroll n.i; fma; par n.o");
-    bench_add(&x->bench, product, "split n 16 mask; order m n.o k n.i; pack b n.o,k,n.i; vec n.i");
-    bench_add(&x->bench, rows, "keep t2 r; split r 8 peel; acc r.i; vec r.i; split j 8 peel; vec j.i; approx exp; par i");
+    const Kernel *product = kernel_of_graph(
+        e,
+        "graph g\nx = input f32[seq, 37]\nw = weight f32[45, 37]\nt = permute w perm=[1, 0]\n"
+        "y = matmul x, t\nreturn y=y\n");
+    const Kernel *rows =
+        kernel_of_graph(e, "graph g\nx = input f32[seq, past]\nm = reduce_max x axis=-1\n"
+                           "mb = broadcast m shape=[seq, past]\nd = sub x, mb\ne = exp d\ns = "
+                           "reduce_sum e axis=-1\n"
+                           "sb = broadcast s shape=[seq, past]\ny = div e, sb\nreturn y=y\n");
+    bench_add(&x->bench, product,
+              "split n 8 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; "
+              "fma; pack b n.o,k,n.i; par n.o");
+    bench_add(&x->bench, product,
+              "split k 8 peel; split n 4 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; "
+              "unroll n.i; fma; par n.o");
+    bench_add(&x->bench, product,
+              "split n 16 mask; order m n.o k n.i; pack b n.o,k,n.i; vec n.i");
+    bench_add(&x->bench, rows,
+              "keep t2 r; split r 8 peel; acc r.i; vec r.i; split j 8 peel; vec j.i; approx "
+              "exp; par i");
     bench_add(&x->bench, rows, "split j 4 mask; vec j.i; approx exp");
 }
 

@@ -35,7 +35,8 @@ static void run_cases(Env *e, void *arg)
     }
     Machine m;
     machine_read(e, "", &m);
-    for (int t = -1; t < n_targets; t++) { /* all that this machine has, then every width it can run */
+    /* All that this machine has, then every width it can run. */
+    for (int t = -1; t < n_targets; t++) {
         if (t < 0 || targets[t].feature == N_FEATURES || m.feature[targets[t].feature]) {
             bench_compile(&bench, t < 0 ? NULL : &targets[t]);
             for (int i = 0; i < c->n_sizes; i++) {
@@ -46,18 +47,20 @@ static void run_cases(Env *e, void *arg)
     }
 }
 
-#define CHECK(make, schedules, sizes)                                                                  \
-    do {                                                                                               \
-        Cases cases = {make, schedules, (int)countof(schedules), sizes, (int)countof(sizes)};           \
-        must_work(&env, run_cases, &cases);                                                            \
+#define CHECK(make, schedules, sizes)                                                         \
+    do {                                                                                      \
+        Cases cases = {make, schedules, (int)countof(schedules), sizes, (int)countof(sizes)}; \
+        must_work(&env, run_cases, &cases);                                                   \
     } while (0)
 
 /* ---- a contraction with odd widths, m known at run time ---- */
 
 static const Kernel *matmul(Env *e)
 {
-    return kernel_of_graph(e, "graph g\nx = input f32[seq, 37]\nw = weight f32[45, 37]\nt = permute w perm=[1, 0]\n"
-                              "y = matmul x, t\nreturn y=y\n");
+    return kernel_of_graph(
+        e,
+        "graph g\nx = input f32[seq, 37]\nw = weight f32[45, 37]\nt = permute w perm=[1, 0]\n"
+        "y = matmul x, t\nreturn y=y\n");
 }
 
 static const int64_t some_rows[][2] = {{0}, {1}, {2}, {5}, {6}, {7}, {13}, {24}};
@@ -65,8 +68,16 @@ static const int64_t some_rows[][2] = {{0}, {1}, {2}, {5}, {6}, {7}, {13}, {24}}
 Test(schedule, matmul_tails)
 {
     static const char *const schedules[] = {
-        "split n 8 peel", "split n 8 mask", "split n 8 overlap", "split n 8 switch",
-        "split m 4 peel", "split m 4 mask", "split m 4 switch", "split k 5 peel", "split k 5 mask", "split k 5 switch",
+        "split n 8 peel",
+        "split n 8 mask",
+        "split n 8 overlap",
+        "split n 8 switch",
+        "split m 4 peel",
+        "split m 4 mask",
+        "split m 4 switch",
+        "split k 5 peel",
+        "split k 5 mask",
+        "split k 5 switch",
         "split m 4 switch; split n 8 pad; order n.o m.o k m.i n.i; pack b n.o,k,n.i",
         "split m 4 peel; split n 8 peel; order n.o m.o k m.i n.i",
         "split m 4 mask; split n 8 mask; order m.o n.o k m.i n.i; unroll m.i",
@@ -79,13 +90,18 @@ Test(schedule, matmul_tails)
 Test(schedule, matmul_register_tiles)
 {
     static const char *const schedules[] = {
-        "split n 32 pad; split m 6 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; par n.o",
-        "split n 16 pad; split m 4 peel; order n.o m.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i; par n.o",
-        "split n 8 pad; split m 3 switch; order m.o n.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i; par m.o",
-        "split n 32 pad; split m 2 switch; split k 4 peel; order n.o m.o k.o k.i m.i n.i; vec n.i; unroll m.i; unroll k.i; "
+        "split n 32 pad; split m 6 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; "
+        "pack b n.o,k,n.i; par n.o",
+        "split n 16 pad; split m 4 peel; order n.o m.o k m.i n.i; vec n.i; unroll m.i; pack b "
+        "n.o,k,n.i; par n.o",
+        "split n 8 pad; split m 3 switch; order m.o n.o k m.i n.i; vec n.i; unroll m.i; pack b "
+        "n.o,k,n.i; par m.o",
+        "split n 32 pad; split m 2 switch; split k 4 peel; order n.o m.o k.o k.i m.i n.i; vec "
+        "n.i; unroll m.i; unroll k.i; "
         "fma; pack b n.o,k.o,k.i,n.i; prefetch b k.o 512",
         "split n 32 switch; order n.o m k n.i; vec n.i; pack b n.o,k,n.i",
-        "split n 4 mask; split m 4 mask; order n.o m.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i",
+        "split n 4 mask; split m 4 mask; order n.o m.o k m.i n.i; vec n.i; unroll m.i; pack b "
+        "n.o,k,n.i",
     };
     CHECK(matmul, schedules, some_rows);
 }
@@ -94,8 +110,10 @@ Test(schedule, matmul_lanes_along_k)
 {
     static const char *const schedules[] = {
         "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; par m",
-        "split k 32 peel; split n 4 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; unroll n.i; fma; par n.o",
-        "split k 8 peel; split n 2 switch; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll n.i",
+        "split k 32 peel; split n 4 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; unroll "
+        "n.i; fma; par n.o",
+        "split k 8 peel; split n 2 switch; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll "
+        "n.i",
         "split k 4 peel; acc k.i; unroll k.i",
         "split k 4 peel; acc k.i",
     };
@@ -105,7 +123,8 @@ Test(schedule, matmul_lanes_along_k)
 Test(schedule, matmul_with_a_staged_tile)
 {
     static const char *const schedules[] = {
-        "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; stage a m.o; par n.o",
+        "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; "
+        "pack b n.o,k,n.i; stage a m.o; par n.o",
         "split n 16 mask; split m 4 peel; order m.o n.o k m.i n.i; stage a m.o; stage b n.o",
         "split n 8 peel; split k 5 peel; order m n.o k.o k.i n.i; stage b k.o; vec n.i",
     };
@@ -118,17 +137,21 @@ static const Kernel *swiglu(Env *e)
 {
     return kernel_of_graph(
         e, "graph g\nx = input f32[seq, 20]\ng = weight f32[33, 20]\nu = weight f32[33, 20]\n"
-           "gt = permute g perm=[1, 0]\nut = permute u perm=[1, 0]\na = matmul x, gt\nb = matmul x, ut\n"
-           "n = neg a\ne = exp n\no = const f32[1, 1] 1.0\nob = broadcast o shape=[seq, 33]\nd = add ob, e\n"
+           "gt = permute g perm=[1, 0]\nut = permute u perm=[1, 0]\na = matmul x, gt\nb = "
+           "matmul x, ut\n"
+           "n = neg a\ne = exp n\no = const f32[1, 1] 1.0\nob = broadcast o shape=[seq, 33]\nd "
+           "= add ob, e\n"
            "s = div a, d\ny = mul s, b\nreturn y=y\n");
 }
 
 Test(schedule, two_products_and_an_epilogue)
 {
     static const char *const schedules[] = {
-        "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; pack b n.o,k,n.i; "
+        "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; "
+        "pack b n.o,k,n.i; "
         "pack b1 n.o,k,n.i; approx exp; par n.o",
-        "split n 8 peel; split m 2 peel; order m.o n.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i; pack b1 n.o,k,n.i",
+        "split n 8 peel; split m 2 peel; order m.o n.o k m.i n.i; vec n.i; unroll m.i; pack b "
+        "n.o,k,n.i; pack b1 n.o,k,n.i",
         "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; approx exp; par m",
     };
     CHECK(swiglu, schedules, some_rows);
@@ -138,9 +161,11 @@ Test(schedule, two_products_and_an_epilogue)
 
 static const Kernel *softmax(Env *e)
 {
-    return kernel_of_graph(e, "graph g\nx = input f32[seq, past]\nm = reduce_max x axis=-1\n"
-                              "mb = broadcast m shape=[seq, past]\nd = sub x, mb\ne = exp d\ns = reduce_sum e axis=-1\n"
-                              "sb = broadcast s shape=[seq, past]\ny = div e, sb\nreturn y=y\n");
+    return kernel_of_graph(e,
+                           "graph g\nx = input f32[seq, past]\nm = reduce_max x axis=-1\n"
+                           "mb = broadcast m shape=[seq, past]\nd = sub x, mb\ne = exp d\ns = "
+                           "reduce_sum e axis=-1\n"
+                           "sb = broadcast s shape=[seq, past]\ny = div e, sb\nreturn y=y\n");
 }
 
 static const int64_t row_sizes[][2] = {{1, 1}, {2, 15}, {3, 16}, {1, 17}, {5, 33}, {2, 70}};
@@ -148,18 +173,23 @@ static const int64_t row_sizes[][2] = {{1, 1}, {2, 15}, {3, 16}, {1, 17}, {5, 33
 Test(schedule, softmax_rows)
 {
     static const char *const schedules[] = {
-        "par i", "split j 16 peel; vec j.i", "split r 16 peel; acc r.i; vec r.i; split j 16 peel; vec j.i; approx exp; par i",
+        "par i",
+        "split j 16 peel; vec j.i",
+        "split r 16 peel; acc r.i; vec r.i; split j 16 peel; vec j.i; approx exp; par i",
         "split r 32 peel; acc r.i; vec r.i; split j 32 mask; vec j.i; approx exp",
-        "split r 8 peel; split j 8 switch; vec j.i", "approx exp",
+        "split r 8 peel; split j 8 switch; vec j.i",
+        "approx exp",
     };
     CHECK(softmax, schedules, row_sizes);
 }
 
 static const Kernel *rms_norm(Env *e)
 {
-    return kernel_of_graph(e, "graph g\nx = input f32[seq, 40]\nw = weight f32[40]\nq = mul x, x\ns = reduce_sum q axis=-1\n"
+    return kernel_of_graph(e, "graph g\nx = input f32[seq, 40]\nw = weight f32[40]\nq = mul x, "
+                              "x\ns = reduce_sum q axis=-1\n"
                               "sb = broadcast s shape=[seq, 40]\nr = sqrt sb\ny = div x, r\n"
-                              "wr = reshape w shape=[1, 40]\nwb = broadcast wr shape=[seq, 40]\nz = mul y, wb\nreturn z=z\n");
+                              "wr = reshape w shape=[1, 40]\nwb = broadcast wr shape=[seq, "
+                              "40]\nz = mul y, wb\nreturn z=z\n");
 }
 
 Test(schedule, rms_norm_rows)
@@ -176,7 +206,8 @@ Test(schedule, softmax_computes_exp_once)
 {
     static const char *const schedules[] = {
         "keep t2 r",
-        "keep t2 r; split r 16 peel; acc r.i; vec r.i; split j 16 peel; vec j.i; approx exp; par i",
+        "keep t2 r; split r 16 peel; acc r.i; vec r.i; split j 16 peel; vec j.i; approx exp; "
+        "par i",
         "split r 8 peel; split j 8 mask; vec j.i; keep t2 r",
     };
     CHECK(softmax, schedules, row_sizes);
@@ -186,27 +217,33 @@ Test(schedule, softmax_computes_exp_once)
 
 static const Kernel *rotated(Env *e)
 {
-    return kernel_of_graph(e, "graph g\nx = input f32[seq, 16]\nc = input f32[seq, 16]\n"
-                              "hi = slice x axis=1 start=8 stop=16\nlo = slice x axis=1 start=0 stop=8\nn = neg hi\n"
-                              "r = concat n, lo axis=1\na = mul x, c\nb = mul r, c\ny = add a, b\nreturn y=y\n");
+    return kernel_of_graph(
+        e,
+        "graph g\nx = input f32[seq, 16]\nc = input f32[seq, 16]\n"
+        "hi = slice x axis=1 start=8 stop=16\nlo = slice x axis=1 start=0 stop=8\nn = neg hi\n"
+        "r = concat n, lo axis=1\na = mul x, c\nb = mul r, c\ny = add a, b\nreturn y=y\n");
 }
 
 Test(schedule, a_cut_settles_both_halves_of_a_rotation)
 {
-    static const char *const schedules[] = {"cut j 8", "cut j 8; vec j.0; vec j.1", "cut j 3; par i", "cut j 16", "cut j 0"};
+    static const char *const schedules[] = {"cut j 8", "cut j 8; vec j.0; vec j.1",
+                                            "cut j 3; par i", "cut j 16", "cut j 0"};
     CHECK(rotated, schedules, some_rows);
 }
 
 static const Kernel *scores(Env *e)
 {
-    return kernel_of_graph(e, "graph g\nq = input f32[seq, 16]\nk = input f32[past, 16]\nl = input f32[seq, 16]\n"
-                              "all = concat k, l axis=0\nt = permute all perm=[1, 0]\ny = matmul q, t\nreturn y=y\n");
+    return kernel_of_graph(
+        e,
+        "graph g\nq = input f32[seq, 16]\nk = input f32[past, 16]\nl = input f32[seq, 16]\n"
+        "all = concat k, l axis=0\nt = permute all perm=[1, 0]\ny = matmul q, t\nreturn y=y\n");
 }
 
 Test(schedule, a_cut_parts_the_cache_from_the_new)
 {
     static const char *const schedules[] = {
-        "cut n s1", "cut n s1; split k 16; order m n.0 k.o k.i; acc k.i; vec k.i; fma; par m",
+        "cut n s1",
+        "cut n s1; split k 16; order m n.0 k.o k.i; acc k.i; vec k.i; fma; par m",
         "split k 8; acc k.i; vec k.i; par m",
     };
     CHECK(scores, schedules, row_sizes);
@@ -214,20 +251,24 @@ Test(schedule, a_cut_parts_the_cache_from_the_new)
 
 static const Kernel *masked(Env *e)
 {
-    return kernel_of_graph(e, "graph g\nx = input f32[seq, past]\ni = iota i64[seq, past] axis=0\n"
-                              "j = iota i64[seq, past] axis=1\na = less_equal j, i\nz = const f32[1, 1] -2.5\n"
-                              "zb = broadcast z shape=[seq, past]\ny = where a, x, zb\nreturn y=y\n");
+    return kernel_of_graph(
+        e, "graph g\nx = input f32[seq, past]\ni = iota i64[seq, past] axis=0\n"
+           "j = iota i64[seq, past] axis=1\na = less_equal j, i\nz = const f32[1, 1] -2.5\n"
+           "zb = broadcast z shape=[seq, past]\ny = where a, x, zb\nreturn y=y\n");
 }
 
 Test(schedule, a_causal_mask_in_lanes)
 {
-    static const char *const schedules[] = {"split j 16 peel; vec j.i; par i", "split j 8 mask; vec j.i", "split i 3 peel; par i.o"};
+    static const char *const schedules[] = {"split j 16 peel; vec j.i; par i",
+                                            "split j 8 mask; vec j.i",
+                                            "split i 3 peel; par i.o"};
     CHECK(masked, schedules, row_sizes);
 }
 
 static const Kernel *gather(Env *e)
 {
-    return kernel_of_graph(e, "graph g\nt = weight f32[3, 40]\ni = input i64[seq]\ny = gather t, i\nreturn y=y\n");
+    return kernel_of_graph(
+        e, "graph g\nt = weight f32[3, 40]\ni = input i64[seq]\ny = gather t, i\nreturn y=y\n");
 }
 
 Test(schedule, gathered_rows)
@@ -241,17 +282,22 @@ Test(schedule, gathered_rows)
 
 static const Kernel *from_bf16(Env *e)
 {
-    return kernel_from(e, "kernel matmul\ny: f32[s0*45]\na: f32[s0*37]\nb: const f32 from bf16[1665]\naxis m space s0\n"
-                          "axis n space 45\naxis k reduce 37\nphase m n k\n"
-                          "    acc0: f32 = 0.0f -> acc0 + a[m*37 + k] * b[n*37 + k]\n    y[m*45 + n] = acc0\n");
+    return kernel_from(
+        e,
+        "kernel matmul\ny: f32[s0*45]\na: f32[s0*37]\nb: const f32 from bf16[1665]\naxis m "
+        "space s0\n"
+        "axis n space 45\naxis k reduce 37\nphase m n k\n"
+        "    acc0: f32 = 0.0f -> acc0 + a[m*37 + k] * b[n*37 + k]\n    y[m*45 + n] = acc0\n");
 }
 
 Test(schedule, weights_stored_as_bf16_lose_nothing)
 {
     static const char *const schedules[] = {
         "pack b n,k; store b bf16",
-        "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; pack b n.o,k,n.i; store b bf16; par n.o",
-        "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; pack b n,k.o,k.i; store b bf16",
+        "split n 16 pad; split m 4 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; pack "
+        "b n.o,k,n.i; store b bf16; par n.o",
+        "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; pack b n,k.o,k.i; store b "
+        "bf16",
     };
     CHECK(from_bf16, schedules, some_rows);
 }
@@ -260,24 +306,30 @@ Test(schedule, weights_stored_as_bf16_lose_nothing)
 
 static const Kernel *int8_matmul(Env *e)
 {
-    return kernel_from(e, "kernel matmul\ny: i32[s0*29]\na: i8[s0*24]\nb: const i8[696]\naxis m space s0\naxis n space 29\n"
+    return kernel_from(e, "kernel matmul\ny: i32[s0*29]\na: i8[s0*24]\nb: const i8[696]\naxis "
+                          "m space s0\naxis n space 29\n"
                           "axis k reduce 24\nphase m n k\n"
-                          "    acc0: i32 = 0i32 -> acc0 + i32(a[m*24 + k]) * i32(b[n*24 + k])\n    y[m*29 + n] = acc0\n");
+                          "    acc0: i32 = 0i32 -> acc0 + i32(a[m*24 + k]) * i32(b[n*24 + "
+                          "k])\n    y[m*29 + n] = acc0\n");
 }
 
 static const Kernel *int8_scaled(Env *e)
 {
-    return kernel_from(e, "kernel matmul+epilogue\ny: f32[s0*29]\na: i8[s0*24]\nb: const i8[696]\nx0: const f32[29]\n"
+    return kernel_from(e, "kernel matmul+epilogue\ny: f32[s0*29]\na: i8[s0*24]\nb: const "
+                          "i8[696]\nx0: const f32[29]\n"
                           "axis m space s0\naxis n space 29\naxis k reduce 24\nphase m n k\n"
                           "    acc0: i32 = 0i32 -> acc0 + i32(a[m*24 + k]) * i32(b[n*24 + k])\n"
                           "    y[m*29 + n] = f32(acc0) * x0[n]\n");
 }
 
 static const char *const int8_schedules[] = {
-    "split n 16 pad; split m 6 switch; split k 4; order n.o m.o k.o m.i n.i k.i; dot k.i; vec n.i; unroll m.i; "
+    "split n 16 pad; split m 6 switch; split k 4; order n.o m.o k.o m.i n.i k.i; dot k.i; vec "
+    "n.i; unroll m.i; "
     "pack b n.o,k.o,n.i,k.i; par n.o",
-    "split n 8 pad; split k 4; order n.o m k.o n.i k.i; dot k.i; vec n.i; pack b n.o,k.o,n.i,k.i",
-    "split k 4; dot k.i", "split k 4; split k.o 2; order m n k.o.o k.o.i k.i; dot k.i; par m",
+    "split n 8 pad; split k 4; order n.o m k.o n.i k.i; dot k.i; vec n.i; pack b "
+    "n.o,k.o,n.i,k.i",
+    "split k 4; dot k.i",
+    "split k 4; split k.o 2; order m n k.o.o k.o.i k.i; dot k.i; par m",
 };
 
 Test(schedule, int8_panels_with_dot)
@@ -289,7 +341,8 @@ Test(schedule, int8_panels_with_dot)
 Test(schedule, int8_panels_with_a_scale)
 {
     static const char *const schedules[] = {
-        "split n 16 pad; split m 3 switch; split k 4; order n.o m.o k.o m.i n.i k.i; dot k.i; vec n.i; unroll m.i; "
+        "split n 16 pad; split m 3 switch; split k 4; order n.o m.o k.o m.i n.i k.i; dot k.i; "
+        "vec n.i; unroll m.i; "
         "pack b n.o,k.o,n.i,k.i; par n.o",
     };
     CHECK(int8_scaled, schedules, some_rows);
@@ -299,20 +352,26 @@ Test(schedule, int8_panels_with_a_scale)
 
 static const Kernel *two_axes(Env *e)
 {
-    return kernel_from(e, "kernel reduce\ny: f32[s0]\nx0: f32[s0*77]\naxis i space s0\naxis r reduce 7\naxis q reduce 11\n"
-                          "phase i r q\n    acc0: f32 = 0.0f -> acc0 + x0[i*77 + r*11 + q]\n    y[i] = acc0\n");
+    return kernel_from(
+        e,
+        "kernel reduce\ny: f32[s0]\nx0: f32[s0*77]\naxis i space s0\naxis r reduce 7\naxis q "
+        "reduce 11\n"
+        "phase i r q\n    acc0: f32 = 0.0f -> acc0 + x0[i*77 + r*11 + q]\n    y[i] = acc0\n");
 }
 
 static const Kernel *from_one(Env *e)
 {
-    return kernel_from(e, "kernel reduce\ny: f32[s0]\nx0: f32[s0*8]\naxis i space s0\naxis r reduce 8\nphase i r\n"
+    return kernel_from(e, "kernel reduce\ny: f32[s0]\nx0: f32[s0*8]\naxis i space s0\naxis r "
+                          "reduce 8\nphase i r\n"
                           "    acc0: f32 = 0x1p+0f -> acc0 + x0[i*8 + r]\n    y[i] = acc0\n");
 }
 
 static const Kernel *of_itself(Env *e)
 {
-    return kernel_from(e, "kernel reduce\ny: f32[s0]\nx0: f32[s0*8]\naxis i space s0\naxis r reduce 8\nphase i r\n"
-                          "    acc0: f32 = 0.0f -> acc0 + acc0 * x0[i*8 + r]\n    y[i] = acc0\n");
+    return kernel_from(e,
+                       "kernel reduce\ny: f32[s0]\nx0: f32[s0*8]\naxis i space s0\naxis r "
+                       "reduce 8\nphase i r\n"
+                       "    acc0: f32 = 0.0f -> acc0 + acc0 * x0[i*8 + r]\n    y[i] = acc0\n");
 }
 
 static void refusals(Env *e, void *arg)
@@ -320,43 +379,66 @@ static void refusals(Env *e, void *arg)
     const Kernel *k = matmul(e), *row = softmax(e);
     (void)arg;
     refuses(e, k, "split q 4 peel", "split q 4 peel: there is no axis 'q'.");
-    refuses(e, k, "split n 8", "split n 8: 8 does not divide the extent of n: say what happens to the tail.");
+    refuses(e, k, "split n 8",
+            "split n 8: 8 does not divide the extent of n: say what happens to the tail.");
     refuses(e, k, "split n 0 peel", "split n 0 peel: '0' is not a number from 1 to 4096.");
-    refuses(e, k, "split n 8 magic", "split n 8 magic: a tail is peel, mask, pad, overlap or switch, not 'magic'.");
-    refuses(e, k, "split k 8 pad", "split k 8 pad: a reduce axis cannot be padded: what is added would be summed.");
-    refuses(e, k, "split k 8 overlap", "split k 8 overlap: a reduce axis cannot overlap: elements would be summed twice.");
+    refuses(e, k, "split n 8 magic",
+            "split n 8 magic: a tail is peel, mask, pad, overlap or switch, not 'magic'.");
+    refuses(e, k, "split k 8 pad",
+            "split k 8 pad: a reduce axis cannot be padded: what is added would be summed.");
+    refuses(e, k, "split k 8 overlap",
+            "split k 8 overlap: a reduce axis cannot overlap: elements would be summed twice.");
     refuses(e, k, "split m 8 overlap",
-            "split m 8 overlap: the extent of m is not constant, so a tile may not fit to be moved back.");
-    refuses(e, k, "split n 64 overlap", "split n 64 overlap: n has only 45 elements: a tile of 64 cannot be moved back.");
-    refuses(e, k, "split n 8 peel; split n 4 peel", "split n 4 peel: axis n is split: name n.o or n.i.");
+            "split m 8 overlap: the extent of m is not constant, so a tile may not fit to be "
+            "moved back.");
+    refuses(e, k, "split n 64 overlap",
+            "split n 64 overlap: n has only 45 elements: a tile of 64 cannot be moved back.");
+    refuses(e, k, "split n 8 peel; split n 4 peel",
+            "split n 4 peel: axis n is split: name n.o or n.i.");
     refuses(e, k, "order m n", "order m n: axis k of the same loops is not named.");
     refuses(e, k, "order m n n k", "order m n n k: axis n is named twice.");
-    refuses(e, k, "order k m n", "order k m n: space axis m stands inside the reduction, and its extent is not constant.");
+    refuses(e, k, "order k m n",
+            "order k m n: space axis m stands inside the reduction, and its extent is not "
+            "constant.");
     refuses(e, k, "split n 8 peel; order n.i m n.o k",
             "order n.i m n.o k: n.o stands inside n.i, its other half.");
-    refuses(e, k, "split k 4 peel; order m n k.i k.o", "order m n k.i k.o: k.o stands inside k.i, its other half.");
+    refuses(e, k, "split k 4 peel; order m n k.i k.o",
+            "order m n k.i k.o: k.o stands inside k.i, its other half.");
     refuses(e, k, "unroll m", "unroll m: axis m has no constant extent of at most 64.");
-    refuses(e, k, "par k", "par k: a reduction is never split over threads, and k is a reduce axis.");
+    refuses(e, k, "par k",
+            "par k: a reduction is never split over threads, and k is a reduce axis.");
     refuses(e, k, "par n", "par n: axis n is not the outermost loop.");
     refuses(e, k, "split n 8 overlap; order n.o m n.i k; par n.o",
             "par n.o: tiles of n overlap: two threads would write one element.");
-    refuses(e, k, "vec k", "vec k: axis k has no constant extent that is a power of two from 2 to 256.");
-    refuses(e, k, "split k 4 peel; vec k.i", "vec k.i: reduce axis k.i needs accumulators of its own: acc k.i first.");
+    refuses(e, k, "vec k",
+            "vec k: axis k has no constant extent that is a power of two from 2 to 256.");
+    refuses(e, k, "split k 4 peel; vec k.i",
+            "vec k.i: reduce axis k.i needs accumulators of its own: acc k.i first.");
     refuses(e, k, "split n 8 peel; vec n.i", "vec n.i: axis n.i is not the innermost loop.");
-    refuses(e, k, "split n 8 peel; order m n.o k n.i; vec n.i", "vec: b is accessed with stride 37 along n.i.");
-    refuses(e, k, "split k 4 peel; split k.o 2 peel", "split k.o 2 peel: behind k.o comes the tail of k.");
+    refuses(e, k, "split n 8 peel; order m n.o k n.i; vec n.i",
+            "vec: b is accessed with stride 37 along n.i.");
+    refuses(e, k, "split k 4 peel; split k.o 2 peel",
+            "split k.o 2 peel: behind k.o comes the tail of k.");
     refuses(e, k, "split k 16 peel; split k.i 3 peel; acc k.i.i",
-            "acc k.i.i: k.i.i has private sums, and the tail of k.i.o inside the reduction has no part in them.");
-    refuses(e, k, "split k 16 peel; acc k.i; order m k.o n k.i; split k.i 3 peel", "split k.i 3 peel: axis k.i already has an "
+            "acc k.i.i: k.i.i has private sums, and the tail of k.i.o inside the reduction has "
+            "no part in them.");
+    refuses(e, k, "split k 16 peel; acc k.i; order m k.o n k.i; split k.i 3 peel",
+            "split k.i 3 peel: axis k.i already has an "
             "annotation; split it first.");
     refuses(e, two_axes(e), "split q 4 peel; acc q.i",
-            "acc q.i: q.i has private sums, and the tail of q.o inside the reduction has no part in them.");
+            "acc q.i: q.i has private sums, and the tail of q.o inside the reduction has no "
+            "part in them.");
     refuses(e, two_axes(e), "split r 2 peel; acc r.i; split q 4 peel",
-            "split q 4 peel: r.i has private sums, and the tail of q.o inside the reduction has no part in them.");
-    refuses(e, from_one(e), "split r 2; acc r.i", "acc r.i: acc0 does not start at 0, and each private sum would add its start.");
-    refuses(e, of_itself(e), "split r 2; acc r.i", "acc r.i: what is added to acc0 depends on it.");
-    refuses(e, k, "acc n", "acc n: axis n is not a reduce axis with a constant extent of at most 256.");
-    refuses(e, k, "pack a m,k", "pack a m,k: a is not constant: it would be packed at every run.");
+            "split q 4 peel: r.i has private sums, and the tail of q.o inside the reduction "
+            "has no part in them.");
+    refuses(e, from_one(e), "split r 2; acc r.i",
+            "acc r.i: acc0 does not start at 0, and each private sum would add its start.");
+    refuses(e, of_itself(e), "split r 2; acc r.i",
+            "acc r.i: what is added to acc0 depends on it.");
+    refuses(e, k, "acc n",
+            "acc n: axis n is not a reduce axis with a constant extent of at most 256.");
+    refuses(e, k, "pack a m,k",
+            "pack a m,k: a is not constant: it would be packed at every run.");
     refuses(e, k, "pack b n", "pack b n: b is read along k, which the layout does not name.");
     refuses(e, k, "pack b n,k; pack b k,n", "pack b k,n: b is already packed.");
     refuses(e, k, "pack y n,k", "pack y n,k: y is the output, which is only written.");
@@ -369,10 +451,12 @@ static void refusals(Env *e, void *arg)
             "split n 8 peel: an operand is already staged: split, cut and order come first.");
     refuses(e, k, "order n m k; stage a n",
             "stage a n: the tile is as long as m, whose extent is not constant.");
-    refuses(e, k, "pack b n,k; store b bf16", "store b bf16: b does not come from bf16: storage must be lossless.");
+    refuses(e, k, "pack b n,k; store b bf16",
+            "store b bf16: b does not come from bf16: storage must be lossless.");
     refuses(e, from_bf16(e), "store b bf16",
             "store b bf16: b is not packed: pack it first, it is converted as it is laid out.");
-    refuses(e, k, "store b i8", "store b i8: the only storage besides an operand's own is bf16, not 'i8'.");
+    refuses(e, k, "store b i8",
+            "store b i8: the only storage besides an operand's own is bf16, not 'i8'.");
     refuses(e, k, "cut k 4", "cut k 4: k is a reduce axis, and its sum is one.");
     refuses(e, k, "cut n 46", "cut n 46: n does not surely have as many elements.");
     refuses(e, k, "cut m 4", "cut m 4: m does not surely have as many elements.");
@@ -380,10 +464,12 @@ static void refusals(Env *e, void *arg)
     refuses(e, k, "keep t9 k", "keep t9 k: no reduction computes a value 't9'.");
     refuses(e, k, "prefetch b k 0", "prefetch b k 0: '0' is not a number from 1 to 1048576.");
     refuses(e, k, "split n", "split n: takes 2 or more arguments, not 1.");
-    refuses(e, row, "keep t2 i", "keep t2 i: i is not the axis of a reduction before the last phase.");
+    refuses(e, row, "keep t2 i",
+            "keep t2 i: i is not the axis of a reduction before the last phase.");
     refuses(e, row, "keep t0 r", "keep t0 r: the last phase does not compute t0 again.");
     refuses(e, row, "par j", "par j: axis j is not the outermost loop.");
-    refuses(e, row, "vec i", "vec i: axis i has no constant extent that is a power of two from 2 to 256.");
+    refuses(e, row, "vec i",
+            "vec i: axis i has no constant extent that is a power of two from 2 to 256.");
 }
 
 Test(schedule, each_illegal_step_says_why)
@@ -398,7 +484,8 @@ Test(schedule, the_page_of_steps_is_current)
     Buf out;
     buf_init(&out, &env.model);
     steps_table(&out);
-    cr_assert_str_eq(read_text(&env, "docs/steps.md"), out.at, "make it again: nanocompile dump steps >docs/steps.md");
+    cr_assert_str_eq(read_text(&env, "docs/steps.md"), out.at,
+                     "make it again: nanocompile dump steps >docs/steps.md");
 }
 
 Test(schedule, text_round_trip)

@@ -76,14 +76,17 @@ void bench_compile(Bench *b, const Target *t)
     }
     static const struct {
         const char *target, *march;
-    } marches[] = {{"avx512", "-march=x86-64-v4"}, {"avx2", "-march=x86-64-v3"}, {"sse4.2", "-march=x86-64-v2"},
+    } marches[] = {{"avx512", "-march=x86-64-v4"},
+                   {"avx2", "-march=x86-64-v3"},
+                   {"sse4.2", "-march=x86-64-v2"},
                    {"generic", "-DGENERIC"}};
     for (size_t i = 0; t && i < countof(marches); i++) {
         if (!strcmp(t->name, marches[i].target)) {
             argv[n++] = (char *)marches[i].march; /* the last one counts */
         }
     }
-    char *rest[] = {"-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-o", (char *)so, (char *)c, "-lm", NULL};
+    char *rest[] = {"-O1", "-Wall",    "-Wextra", "-Werror", "-shared",
+                    "-o",  (char *)so, (char *)c, "-lm",     NULL};
     memcpy(argv + n, rest, sizeof rest);
     cr_assert(os_run(argv, tc.env, 600000, 65536, &out, &status, &err), "%s", err.text);
     cr_assert_eq(status, 0, "%s", out.at);
@@ -99,7 +102,8 @@ typedef struct Buffers {
 } Buffers;
 
 /* Small integers: every order of a sum, and every fma, is exact. Else N(0, 1). */
-static void fill(const Kernel *k, Buffers *b, Arena *m, const int64_t *syms, bool integers, uint64_t seed)
+static void fill(const Kernel *k, Buffers *b, Arena *m, const int64_t *syms, bool integers,
+                 uint64_t seed)
 {
     for (int i = 0; i < k->operand.n; i++) {
         const Operand *o = &k->operand.at[i];
@@ -126,7 +130,8 @@ static void fill(const Kernel *k, Buffers *b, Arena *m, const int64_t *syms, boo
 
 static void poison(const Kernel *k, const Buffers *b)
 {
-    memset(b->params[0], 0xa5, (size_t)b->elems[0] * (size_t)dtype_bytes(k->operand.at[0].dtype));
+    memset(b->params[0], 0xa5,
+           (size_t)b->elems[0] * (size_t)dtype_bytes(k->operand.at[0].dtype));
 }
 
 /* The buffers of the scheduled kernel: packed operands in their panels, by C where there is C. */
@@ -157,14 +162,17 @@ static void *copy_output(Bench *b, const Kernel *k, const Buffers *from)
     return arena_dup(&b->e->kernel, from->params[0], bytes);
 }
 
-static void same_output(const Kernel *k, const void *a, const void *b, int64_t n, const char *what, const int64_t *syms)
+static void same_output(const Kernel *k, const void *a, const void *b, int64_t n,
+                        const char *what, const int64_t *syms)
 {
     Dtype t = k->operand.at[0].dtype;
     for (int64_t i = 0; i < n; i++) {
         cr_assert(value_same(value_load(a, t, i), value_load(b, t, i), t),
-                  "%s: element %lld of %lld is %g, not %g\nsyms %lld %lld\n%s\n%s", what, (long long)i, (long long)n,
-                  (double)value_load(b, t, i).f, (double)value_load(a, t, i).f, (long long)syms[0],
-                  k->n_syms > 1 ? (long long)syms[1] : 0, k->schedule ? k->schedule : "naive", k->text);
+                  "%s: element %lld of %lld is %g, not %g\nsyms %lld %lld\n%s\n%s", what,
+                  (long long)i, (long long)n, (double)value_load(b, t, i).f,
+                  (double)value_load(a, t, i).f, (long long)syms[0],
+                  k->n_syms > 1 ? (long long)syms[1] : 0, k->schedule ? k->schedule : "naive",
+                  k->text);
     }
 }
 
@@ -176,11 +184,13 @@ static void near_output(const Kernel *k, const void *a, const void *b, int64_t n
         Value x = value_load(a, t, i), y = value_load(b, t, i);
         float gap = t == DT_F32 ? fabsf(x.f - y.f) : INFINITY;
         cr_assert(value_same(x, y, t) || gap <= 1e-4f * (1 + fabsf(x.f)),
-                  "element %lld is %g, not %g\n%s\n%s", (long long)i, (double)y.f, (double)x.f, k->schedule, k->text);
+                  "element %lld is %g, not %g\n%s\n%s", (long long)i, (double)y.f, (double)x.f,
+                  k->schedule, k->text);
     }
 }
 
-static int nest_parts(Bench *b, const Kernel *k, const Buffers *at, const int64_t *syms, int n_parts)
+static int nest_parts(Bench *b, const Kernel *k, const Buffers *at, const int64_t *syms,
+                      int n_parts)
 {
     int code = 0;
     for (int part = n_parts - 1; part >= 0; part--) { /* in any order */
@@ -190,7 +200,8 @@ static int nest_parts(Bench *b, const Kernel *k, const Buffers *at, const int64_
     return code;
 }
 
-static void check_c(Bench *b, const Case *c, const Buffers *at, const int64_t *syms, int n_parts, int want)
+static void check_c(Bench *b, const Case *c, const Buffers *at, const int64_t *syms,
+                    int n_parts, int want)
 {
     int code = 0;
     void *by_nest = copy_output(b, c->k, at);
@@ -203,7 +214,8 @@ static void check_c(Bench *b, const Case *c, const Buffers *at, const int64_t *s
     same_output(c->k, by_nest, at->params[0], at->elems[0], "C against scheduled nest", syms);
 }
 
-static void check_once(Bench *b, const Case *c, const int64_t *syms, int n_parts, bool integers, uint64_t seed)
+static void check_once(Bench *b, const Case *c, const int64_t *syms, int n_parts, bool integers,
+                       uint64_t seed)
 {
     Buffers plain, panels;
     fill(c->naive, &plain, &b->e->kernel, syms, integers, seed);
@@ -213,8 +225,10 @@ static void check_once(Bench *b, const Case *c, const int64_t *syms, int n_parts
     void *expect = copy_output(b, c->naive, &plain);
     poison(c->k, &panels);
     cr_assert_eq(nest_parts(b, c->k, &panels, syms, n_parts), want);
-    if (want == 0 && (integers || kernel_exact(c->k))) { /* a part that fails leaves the rest of its own */
-        same_output(c->k, expect, panels.params[0], plain.elems[0], "scheduled nest against naive", syms);
+    if (want == 0 &&
+        (integers || kernel_exact(c->k))) { /* a part that fails leaves the rest of its own */
+        same_output(c->k, expect, panels.params[0], plain.elems[0],
+                    "scheduled nest against naive", syms);
     } else if (want == 0) {
         near_output(c->k, expect, panels.params[0], plain.elems[0]);
     }
@@ -265,7 +279,8 @@ void refuses(Env *e, const Kernel *naive, const char *schedule, const char *word
     Schedule s;
     Err err = {0};
     cr_assert(schedule_parse(schedule, &s, &err), "%s", err.text);
-    cr_assert(!kernel_schedule(e, &e->model, naive, &s, s.n, &err), "not refused: %s", schedule);
+    cr_assert(!kernel_schedule(e, &e->model, naive, &s, s.n, &err), "not refused: %s",
+              schedule);
     cr_expect_eq(err.code, E_ILLEGAL);
     cr_expect_str_eq(err.text, words);
 }

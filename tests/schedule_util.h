@@ -23,7 +23,7 @@ typedef struct Bench {
     void *lib;
 } Bench;
 
-Kernel *kernel_from(Env *e, const char *text); /* kernel text */
+Kernel *kernel_from(Env *e, const char *text);    /* kernel text */
 Kernel *kernel_of_graph(Env *e, const char *ncg); /* the one kernel of a small graph */
 /* Adds the kernel under the schedule; asserts that it is legal. */
 void bench_add(Bench *b, const Kernel *naive, const char *schedule);

@@ -19,15 +19,15 @@ typedef struct Bulk {
     Origin of[MAX_CASES];
 } Bulk;
 
-PickHint hint_at(const Target *t, int n_threads,
-                 int64_t sym); /* every symbol is usually this; -1: any */
+/* Every symbol is usually this; -1: any. */
+PickHint hint_at(const Target *t, int n_threads, int64_t sym);
 const Target *target_named(const char *name);
 bool machine_has(Env *e, const Target *t);
 
 /* Adds a kernel of the program under s, unless the bench has it; asserts that it is legal. */
 void bulk_add(Bulk *b, const Program *p, int kernel, const Schedule *s);
-void bulk_add_defaults(Bulk *b, const Program *p,
-                       const PickHint *hint); /* every kernel of it */
+/* Every kernel of it. */
+void bulk_add_defaults(Bulk *b, const Program *p, const PickHint *hint);
 /* Every case with these values of the graph's symbols seq and past (any other symbol: 2). */
 void bulk_check(Bulk *b, int64_t seq, int64_t past, uint64_t seed);
 

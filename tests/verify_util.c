@@ -88,17 +88,19 @@ const char score_text[] = "kernel matmul\n"
                           "axis n space s0 + s1\n"
                           "axis k reduce 16\n"
                           "phase h m n k\n"
-                          "    acc0: f32 = 0.0f -> acc0 + a[h*(16*s1) + m*16 + k] * (n < s0 ? b1[h/2*(16*s0) + n*16 + k] "
+                          "    acc0: f32 = 0.0f -> acc0 + a[h*(16*s1) + m*16 + k] * (n < s0 ? "
+                          "b1[h/2*(16*s0) + n*16 + k] "
                           ": b[h/2*(16*s1) + (n - s0)*16 + k])\n"
                           "    y[h*(s0*s1 + s1*s1) + m*(s0 + s1) + n] = acc0\n";
 
-const char rope_text[] = "kernel elementwise\n"
-                         "y: f32[16*s0]\n"
-                         "x0: const f32[8]\n"
-                         "axis i space s0\n"
-                         "axis j space 16\n"
-                         "phase i j\n"
-                         "    y[i*16 + j] = cos(j < 8 ? f32(i + s1) * x0[j] : f32(i + s1) * x0[j - 8])\n";
+const char rope_text[] =
+    "kernel elementwise\n"
+    "y: f32[16*s0]\n"
+    "x0: const f32[8]\n"
+    "axis i space s0\n"
+    "axis j space 16\n"
+    "phase i j\n"
+    "    y[i*16 + j] = cos(j < 8 ? f32(i + s1) * x0[j] : f32(i + s1) * x0[j - 8])\n";
 
 const char lookup_text[] = "kernel gather\n"
                            "y: f32[20*s0]\n"

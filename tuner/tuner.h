@@ -45,17 +45,16 @@ typedef struct Arith {
 
 typedef enum ArithId {
 #define X(id, name) ARITH_##id,
-    ARITHS(X)
+    ARITHS(X) N_ARITHS
 #undef X
-    N_ARITHS
 } ArithId;
 
 extern const char *const arith_name[N_ARITHS];
 
-ReadFn *read_fn(const Machine *m);             /* with the widest vectors it has */
-Arith arith_fn(const Machine *m, ArithId id);  /* FMA128: without FMA, multiply then add */
-Arith arith_widest(const Machine *m);          /* of the FMAs */
-bool arith_fused(const Machine *m);            /* has it FMA at all? */
+ReadFn *read_fn(const Machine *m);            /* with the widest vectors it has */
+Arith arith_fn(const Machine *m, ArithId id); /* FMA128: without FMA, multiply then add */
+Arith arith_widest(const Machine *m);         /* of the FMAs */
+bool arith_fused(const Machine *m);           /* has it FMA at all? */
 
 /* ---- ring.c: constant operands as a model finds them, cold ------------------------------- */
 
@@ -80,7 +79,7 @@ typedef struct Ring {
     size_t bytes;      /* of a copy */
     size_t step_bytes; /* from a copy to the next: whole cache lines */
     int n_copies, next;
-    bool huge;         /* huge pages were asked for and not refused */
+    bool huge; /* huge pages were asked for and not refused */
     void *map;
     size_t map_bytes;
 } Ring;
@@ -124,14 +123,16 @@ typedef struct Contender {
 } Contender;
 
 typedef struct MeasurePlan {
-    int n_blocks;       /* an interval over blocks needs 6 */
-    int max_rounds;     /* of a block; a round samples each contender once, in random order */
-    uint64_t block_ns;  /* rounds are as many as fit, but one at least */
-    uint64_t floor_ns;  /* of a sample; calls are repeated until all contenders reach it */
-    uint64_t warm_ns;   /* each contender runs that long, and three calls, before anything counts */
-    uint64_t settle_ns; /* before a sample the caller spins that long, until other threads sleep,
+    int n_blocks;      /* an interval over blocks needs 6 */
+    int max_rounds;    /* of a block; a round samples each contender once, in random order */
+    uint64_t block_ns; /* rounds are as many as fit, but one at least */
+    uint64_t floor_ns; /* of a sample; calls are repeated until all contenders reach it */
+    /* Each contender runs that long, and three calls, before anything counts. */
+    uint64_t warm_ns;
+    uint64_t
+        settle_ns; /* before a sample the caller spins that long, until other threads sleep,
                            and then makes one call that is not timed; 0: neither */
-    uint64_t seed;      /* of the orders */
+    uint64_t seed; /* of the orders */
     const volatile int *stop; /* set by a signal's handler: drops the block at work; or NULL */
 } MeasurePlan;
 
@@ -151,9 +152,9 @@ typedef struct Block {
 typedef struct Measured {
     const Contender *contender;
     int n_contenders;
-    int n_blocks; /* done: fewer than planned after stop */
-    int n_rounds; /* of each block */
-    int64_t reps; /* calls a sample */
+    int n_blocks;   /* done: fewer than planned after stop */
+    int n_rounds;   /* of each block */
+    int64_t reps;   /* calls a sample */
     Sample *sample; /* raw: [block][round][contender] */
     Block *block;
 } Measured;
@@ -182,7 +183,7 @@ Interval measure_flops_fraction(Env *e, const Measured *m, int contender, double
 
 /* ---- peaks.c: this machine's peaks ------------------------------------------------------- */
 
-typedef struct Rate { /* per ns: GFLOP/s, GOP/s, GB/s */
+typedef struct Rate {    /* per ns: GFLOP/s, GOP/s, GB/s */
     double median, best; /* over tries; both 0: this machine has it not */
 } Rate;
 
@@ -196,7 +197,7 @@ typedef struct Peaks {
     Rate arith[N_ARITHS][N_WAYS];
     Rate read[N_LEVELS][N_WAYS]; /* working sets of half a level; memory by a ring */
     Rate fork_join_ns;           /* here best is the least */
-    bool fused; /* false: no FMA, so the first row multiplies and adds apart */
+    bool fused;                  /* false: no FMA, so the first row multiplies and adds apart */
 } Peaks;
 
 /* Takes about a second and RING_CACHES last-level caches of memory. */

@@ -10,7 +10,8 @@
 typedef struct ReadWork {
     ReadFn *fn;
     const char *at;
-    size_t bytes; /* in contiguous shares; what is left over after whole READ_BYTES is not read */
+    /* In contiguous shares; what is left over after whole READ_BYTES is not read. */
+    size_t bytes;
     int64_t n_passes; /* over each share */
 } ReadWork;
 

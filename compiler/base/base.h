@@ -22,18 +22,18 @@
  * fail() the input's or the candidate's: returns to the one boundary (env_try).
  * die()  only in a program's main and cli files: prints and exits 1. */
 
-#define ERR_CODES(X)                                                                   \
-    X(OK, "ok")                                                                        \
-    X(NOMEM, "out of memory")                                                          \
-    X(SYNTAX, "malformed text or file")                                                \
-    X(TYPE, "operand of the wrong kind or dtype")                                      \
-    X(SHAPE, "a node does not fit its primitive")                                      \
-    X(GRAPH, "malformed whole graph")                                                  \
-    X(INPUT, "arguments do not fit the graph")                                         \
-    X(RANGE, "an index or bound out of range at run time")                             \
-    X(ILLEGAL, "an illegal schedule or request")                                       \
-    X(BUILD, "the C compiler or linker failed")                                        \
-    X(IO, "a file or system call failed")                                              \
+#define ERR_CODES(X)                                       \
+    X(OK, "ok")                                            \
+    X(NOMEM, "out of memory")                              \
+    X(SYNTAX, "malformed text or file")                    \
+    X(TYPE, "operand of the wrong kind or dtype")          \
+    X(SHAPE, "a node does not fit its primitive")          \
+    X(GRAPH, "malformed whole graph")                      \
+    X(INPUT, "arguments do not fit the graph")             \
+    X(RANGE, "an index or bound out of range at run time") \
+    X(ILLEGAL, "an illegal schedule or request")           \
+    X(BUILD, "the C compiler or linker failed")            \
+    X(IO, "a file or system call failed")                  \
     X(INTERRUPT, "stopped by the user")
 
 typedef enum ErrCode {
@@ -68,8 +68,8 @@ typedef struct Env Env;
 typedef struct Block Block;
 
 typedef struct Arena {
-    Env *env;     /* where an allocation failure goes */
-    Block *block; /* newest block; older ones are chained behind it */
+    Env *env;          /* where an allocation failure goes */
+    Block *block;      /* newest block; older ones are chained behind it */
     size_t used_bytes; /* sum of all requests, for reports and tests */
 } Arena;
 
@@ -98,7 +98,8 @@ _Noreturn void fail_err(Env *e, const Err *err);
 
 void arena_init(Arena *a, Env *e);
 void arena_release(Arena *a);
-void *arena_alloc(Arena *a, size_t bytes); /* zeroed, 16-aligned; fails with E_NOMEM, never NULL */
+/* Zeroed, 16-aligned; fails with E_NOMEM, never NULL. */
+void *arena_alloc(Arena *a, size_t bytes);
 void *arena_alloc_n(Arena *a, size_t n, size_t size); /* n * size, overflow is E_NOMEM */
 void *arena_dup(Arena *a, const void *p, size_t bytes);
 char *arena_str(Arena *a, const char *s);
@@ -109,15 +110,15 @@ void *arena_grow(Arena *a, void *old, int n, int *cap, size_t size); /* for vec_
 #define arena_array(a, T, n) ((T *)arena_alloc_n((a), (size_t)(n), sizeof(T)))
 
 /* A growable array in an arena: Vec(int) v = {0}; *vec_push(&arena, &v) = 3; */
-#define Vec(T)                                                                         \
-    struct {                                                                           \
-        T *at;                                                                         \
-        int n, cap;                                                                    \
+#define Vec(T)      \
+    struct {        \
+        T *at;      \
+        int n, cap; \
     }
-#define vec_push(a, v)                                                                 \
-    ((v)->n == (v)->cap                                                                \
+#define vec_push(a, v)                                                                    \
+    ((v)->n == (v)->cap                                                                   \
          ? (void)((v)->at = arena_grow((a), (v)->at, (v)->n, &(v)->cap, sizeof *(v)->at)) \
-         : (void)0,                                                                    \
+         : (void)0,                                                                       \
      &(v)->at[(v)->n++])
 
 /* ---- buf.c: growing text in an arena ------------------------------------- */
@@ -136,7 +137,7 @@ void buf_str(Buf *b, const char *s);
 void buf_bytes(Buf *b, const void *p, size_t len);
 void buf_printf(Buf *b, const char *fmt, ...) PRINTF(2, 3);
 void buf_pad(Buf *b, size_t column, size_t line_start); /* spaces up to a column of the line */
-void buf_json(Buf *b, const char *s, size_t len); /* a quoted, escaped JSON string */
+void buf_json(Buf *b, const char *s, size_t len);       /* a quoted, escaped JSON string */
 
 /* ---- hash.c: XXH3-128 keys, and a map keyed by them ---------------------- */
 
@@ -156,8 +157,8 @@ typedef struct Map { /* Hash -> pointer, open addressing, in an arena */
 } Map;
 
 void map_init(Map *m, Arena *a);
-void *map_get(const Map *m, Hash key);            /* NULL when absent */
-void map_put(Map *m, Hash key, void *value);      /* replaces; value is not NULL */
+void *map_get(const Map *m, Hash key);       /* NULL when absent */
+void map_put(Map *m, Hash key, void *value); /* replaces; value is not NULL */
 
 /* ---- rng.c: xoshiro256**, seeded by splitmix64 --------------------------- */
 
@@ -225,7 +226,8 @@ extern const Os os_system; /* the real calls, for tests that wrap and restore */
 
 uint64_t os_now_ns(void); /* CLOCK_MONOTONIC */
 /* Whole files. The text gets a NUL behind its last byte. False fills err (names the path). */
-bool os_read_file(Arena *a, const char *path, size_t max_bytes, char **text, size_t *len, Err *err);
+bool os_read_file(Arena *a, const char *path, size_t max_bytes, char **text, size_t *len,
+                  Err *err);
 /* Writes beside path and renames, so that path is either old or complete. */
 bool os_write_file(const char *path, const void *p, size_t len, Err *err);
 bool os_mkdirs(const char *path, Err *err); /* like mkdir -p, mode 0777 & ~umask */
@@ -236,44 +238,44 @@ bool os_run(char *const argv[], char *const envp[], int timeout_ms, size_t max_b
 
 /* ---- machine.c: who this machine is (libcpuid, /proc, /sys) --------------- */
 
-#define FEATURES(X)                                                                    \
-    X(SSE42, "sse4.2")                                                                 \
-    X(AVX, "avx")                                                                      \
-    X(AVX2, "avx2")                                                                    \
-    X(FMA, "fma")                                                                      \
-    X(F16C, "f16c")                                                                    \
-    X(AVX512F, "avx512f")                                                              \
-    X(AVX512BW, "avx512bw")                                                            \
-    X(AVX512DQ, "avx512dq")                                                            \
-    X(AVX512VL, "avx512vl")                                                            \
-    X(AVX512VNNI, "avx512vnni")                                                        \
-    X(AVXVNNI, "avxvnni")                                                              \
-    X(AVX512BF16, "avx512bf16")                                                        \
+#define FEATURES(X)             \
+    X(SSE42, "sse4.2")          \
+    X(AVX, "avx")               \
+    X(AVX2, "avx2")             \
+    X(FMA, "fma")               \
+    X(F16C, "f16c")             \
+    X(AVX512F, "avx512f")       \
+    X(AVX512BW, "avx512bw")     \
+    X(AVX512DQ, "avx512dq")     \
+    X(AVX512VL, "avx512vl")     \
+    X(AVX512VNNI, "avx512vnni") \
+    X(AVXVNNI, "avxvnni")       \
+    X(AVX512BF16, "avx512bf16") \
     X(NEON, "neon")
 
 typedef enum Feature {
 #define X(id, name) FEAT_##id,
-    FEATURES(X)
+    FEATURES(X) N_FEATURES
 #undef X
-    N_FEATURES
 } Feature;
 
 const char *feature_name(Feature f);
 
 typedef struct Machine {
-    char arch[16];          /* x86_64, aarch64 ... */
-    char vendor[32];        /* AuthenticAMD ... */
-    char brand[80];         /* marketing name */
+    char arch[16];   /* x86_64, aarch64 ... */
+    char vendor[32]; /* AuthenticAMD ... */
+    char brand[80];  /* marketing name */
     int family, model, stepping;
     bool feature[N_FEATURES]; /* CPUID and XCR0 agree, and not masked by NANOCOMPILE_CPU */
     int64_t l1d_bytes, l2_bytes, l3_bytes; /* per instance; 0: unknown */
-    int n_online;           /* online CPUs */
-    int n_affinity;         /* CPUs in this process's mask */
-    double cpu_quota;       /* cgroup v1 or v2, own and parent groups; 0: none */
-    int n_threads;          /* min of the three, at least 1 */
-    const char *bound_by;   /* which one: "affinity" "quota" "online" */
-    int n_nodes;            /* NUMA nodes */
-    int64_t memory_bytes;   /* installed, or the least limit of the cgroups where that is less; 0: unknown */
+    int n_online;                          /* online CPUs */
+    int n_affinity;                        /* CPUs in this process's mask */
+    double cpu_quota;                      /* cgroup v1 or v2, own and parent groups; 0: none */
+    int n_threads;                         /* min of the three, at least 1 */
+    const char *bound_by;                  /* which one: "affinity" "quota" "online" */
+    int n_nodes;                           /* NUMA nodes */
+    /* Installed, or the least limit of the cgroups where that is less; 0: unknown. */
+    int64_t memory_bytes;
 } Machine;
 
 /* root: "" for this machine, else a folder with made-up proc/ and sys/ (tests). The affinity
@@ -288,19 +290,18 @@ int64_t machine_throttled(Env *e, const char *root);
 /* ---- dtype.c --------------------------------------------------------------- */
 
 /* Columns: id, name, bytes of an element, C type, class */
-#define DTYPES(X)                                                                      \
-    X(F32, "f32", 4, "float", FLOAT)                                                   \
-    X(I64, "i64", 8, "int64_t", INT)                                                   \
-    X(I32, "i32", 4, "int32_t", INT)                                                   \
-    X(I8, "i8", 1, "int8_t", INT)                                                      \
+#define DTYPES(X)                    \
+    X(F32, "f32", 4, "float", FLOAT) \
+    X(I64, "i64", 8, "int64_t", INT) \
+    X(I32, "i32", 4, "int32_t", INT) \
+    X(I8, "i8", 1, "int8_t", INT)    \
     X(BOOL, "bool", 1, "uint8_t", BOOL)
 
 typedef enum DtypeClass { CLASS_FLOAT, CLASS_INT, CLASS_BOOL } DtypeClass;
 typedef enum Dtype {
 #define X(id, name, bytes, ctype, class) DT_##id,
-    DTYPES(X)
+    DTYPES(X) N_DTYPES
 #undef X
-    N_DTYPES
 } Dtype;
 
 const char *dtype_name(Dtype t);
@@ -321,9 +322,9 @@ bool dtype_parse(const char *s, size_t len, Dtype *t);
 typedef uint8_t Sym; /* id of an interned name: e->symbol[id] */
 
 typedef struct Term {
-    int64_t coef;         /* never 0 */
+    int64_t coef; /* never 0 */
     uint8_t degree;
-    Sym sym[MAX_DEGREE];  /* alphabetical by name; unused entries are 0 */
+    Sym sym[MAX_DEGREE]; /* alphabetical by name; unused entries are 0 */
 } Term;
 
 typedef struct Dim {
@@ -343,16 +344,17 @@ Dim dim_addk(Env *e, Dim a, int64_t k);
 Dim dim_mulk(Env *e, Dim a, int64_t k);
 bool dim_eq(Dim a, Dim b);
 bool dim_is_const(Dim d);
-bool dim_is(Dim d, int64_t k);            /* the plain integer k */
-bool dim_never_negative(Dim d);           /* by its form: symbols are sizes, so no negative coefficient */
-bool dim_as_sym(Dim d, Sym *s);           /* exactly one term, degree 1, coefficient 1 */
+bool dim_is(Dim d, int64_t k); /* the plain integer k */
+/* By its form: symbols are sizes, so no negative coefficient. */
+bool dim_never_negative(Dim d);
+bool dim_as_sym(Dim d, Sym *s); /* exactly one term, degree 1, coefficient 1 */
 int64_t dim_coef(Dim d, const Sym *sym, int degree); /* of one monomial (sorted by name) */
-void dim_symbols(Dim d, bool used[MAX_SYMBOLS]); /* sets used[s] for every symbol in d */
+void dim_symbols(Dim d, bool used[MAX_SYMBOLS]);     /* sets used[s] for every symbol in d */
 /* Replaces symbols: with[s] where has[s]. */
 Dim dim_subst(Env *e, Dim d, const bool has[MAX_SYMBOLS], const Dim with[MAX_SYMBOLS]);
-void dim_print(Env *e, Dim d, Buf *out);  /* "past + seq - 1" */
-const char *dim_text(Env *e, Dim d);      /* the same, in e->kernel */
-void dim_hash_into(Dim d, Buf *out);      /* bytes for a key */
+void dim_print(Env *e, Dim d, Buf *out); /* "past + seq - 1" */
+const char *dim_text(Env *e, Dim d);     /* the same, in e->kernel */
+void dim_hash_into(Dim d, Buf *out);     /* bytes for a key */
 /* "2*seq + past*3 - 1" with + - * and parentheses; advances *s; fails with E_SYNTAX (where: prefix
  * of the message, "file:line"). Depth is limited. */
 Dim dim_parse(Env *e, const char **s, const char *where);
@@ -365,7 +367,8 @@ typedef struct Sizes {
 
 /* False: overflow, or unbound symbols; err names them sorted, comma-joined. */
 bool dim_eval(Env *e, Dim d, const Sizes *z, int64_t *out, Err *err);
-int64_t dim_value(Dim d, const int64_t value[MAX_SYMBOLS]); /* unchecked and fast: checked before */
+/* Unchecked and fast: checked before. */
+int64_t dim_value(Dim d, const int64_t value[MAX_SYMBOLS]);
 
 #define MAX_RANK 8
 typedef struct Shape {
@@ -375,9 +378,9 @@ typedef struct Shape {
 
 Shape shape_of(int rank, const Dim *dim);
 bool shape_eq(const Shape *a, const Shape *b);
-Dim shape_count(Env *e, const Shape *s);               /* product of the dims; [] is 1 */
-void shape_print(Env *e, const Shape *s, Buf *out);    /* "[seq, 4]" */
-const char *shape_text(Env *e, const Shape *s);        /* in e->kernel */
+Dim shape_count(Env *e, const Shape *s);                    /* product of the dims; [] is 1 */
+void shape_print(Env *e, const Shape *s, Buf *out);         /* "[seq, 4]" */
+const char *shape_text(Env *e, const Shape *s);             /* in e->kernel */
 void type_print(Env *e, Dtype t, const Shape *s, Buf *out); /* "f32[seq, 4]" */
 
 /* ---- scalar.c: the scalar-operation table ----------------------------------
@@ -390,7 +393,15 @@ typedef union Value {
 } Value;
 
 /* C precedence levels, loosest first. */
-typedef enum Prec { PREC_SELECT, PREC_OR, PREC_COMPARE, PREC_ADD, PREC_MUL, PREC_UNARY, PREC_CALL } Prec;
+typedef enum Prec {
+    PREC_SELECT,
+    PREC_OR,
+    PREC_COMPARE,
+    PREC_ADD,
+    PREC_MUL,
+    PREC_UNARY,
+    PREC_CALL
+} Prec;
 
 /* Columns: id, name, arity, C spelling (infix operator or function; f32 functions take an f),
  * precedence, result (SAME as operands or BOOL), meaning */
@@ -417,9 +428,8 @@ typedef enum Prec { PREC_SELECT, PREC_OR, PREC_COMPARE, PREC_ADD, PREC_MUL, PREC
 
 typedef enum ScalarOp {
 #define X(id, name, arity, c, prec, result, meaning) S_##id,
-    SCALAR_OPS(X)
+    SCALAR_OPS(X) N_SCALAR_OPS
 #undef X
-    N_SCALAR_OPS
 } ScalarOp;
 
 typedef struct ScalarInfo {
@@ -434,7 +444,8 @@ typedef struct ScalarInfo {
 extern const ScalarInfo scalar_info[N_SCALAR_OPS];
 
 Value scalar_eval(ScalarOp op, Dtype t, Value a, Value b); /* t: the operands' dtype */
-Value scalar_cast(Value a, Dtype from, Dtype to); /* f32 -> int truncates; saturates out of range, NaN is 0 */
+/* f32 -> int truncates; saturates out of range, NaN is 0. */
+Value scalar_cast(Value a, Dtype from, Dtype to);
 Value value_load(const void *p, Dtype t, int64_t index);
 void value_store(void *p, Dtype t, int64_t index, Value v);
 bool value_same(Value a, Value b, Dtype t); /* same bits, all NaNs alike */

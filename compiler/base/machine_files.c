@@ -157,7 +157,8 @@ static void throttled(Env *e, const char *root, const char *group, double *perio
     }
 }
 
-static void memory_limit(Env *e, const char *root, const char *group, const char *name, double *bytes)
+static void memory_limit(Env *e, const char *root, const char *group, const char *name,
+                         double *bytes)
 {
     const char *s = group_file(e, root, group, name);
     int64_t limit;
@@ -217,7 +218,8 @@ typedef struct Controller {
 } Controller;
 
 /* One line of /proc/self/cgroup: "0::/path" (v2) or "4:cpu,cpuacct:/path" (v1). */
-static void groups_of_line(Env *e, const char *root, char *line, const Controller *c, double *value)
+static void groups_of_line(Env *e, const char *root, char *line, const Controller *c,
+                           double *value)
 {
     static const char base[] = "/sys/fs/cgroup";
     char *controllers = strchr(line, ':');

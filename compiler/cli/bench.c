@@ -14,12 +14,12 @@
 #define MAX_ROWS 24
 
 typedef struct Options {
-    int64_t m, n, k;      /* of a product; 0: a model's kernel */
-    Source source;        /* whose kernel, where a model is named */
+    int64_t m, n, k; /* of a product; 0: a model's kernel */
+    Source source;   /* whose kernel, where a model is named */
     const char *kernel;
     int n_schedules;
     const char *schedule[MAX_ENTRIES];
-    int n_threads;        /* 0: all */
+    int n_threads; /* 0: all */
     bool cold, naive, peaks;
     int n_blocks;
     uint64_t seed;
@@ -57,10 +57,11 @@ typedef struct Race {
 static Kernel *product_kernel(Race *r)
 {
     const Options *o = r->o;
-    const char *text = arena_printf(&r->e->model,
-                                    "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]\n"
-                                    "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
-                                    (long long)o->k, (long long)o->n, (long long)o->k);
+    const char *text =
+        arena_printf(&r->e->model,
+                     "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]\n"
+                     "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
+                     (long long)o->k, (long long)o->n, (long long)o->k);
     Compile c = {.env = r->e};
     Program *p = compile_model(&c, ncg_parse(r->e, text, strlen(text), "product"));
     r->syms[0] = o->m;
@@ -83,8 +84,9 @@ static Kernel *model_kernel(Race *r)
             return p->kernel.at[call->kernel];
         }
     }
-    fail(r->e, E_INPUT, "%s: no kernel has the number, kind or hash '%s'; `dump kernels` lists them.", r->o->source.path,
-         r->o->kernel);
+    fail(r->e, E_INPUT,
+         "%s: no kernel has the number, kind or hash '%s'; `dump kernels` lists them.",
+         r->o->source.path, r->o->kernel);
 }
 
 static void add_entry(Race *r, const char *name, const Schedule *s)
@@ -100,8 +102,11 @@ static void add_entry(Race *r, const char *name, const Schedule *s)
 
 static void add_entries(Race *r)
 {
-    PickHint hint = {.target = target_of(&r->machine), .l1d_bytes = r->machine.l1d_bytes, .l2_bytes = r->machine.l2_bytes,
-                     .l3_bytes = r->machine.l3_bytes, .n_threads = r->place.n_threads};
+    PickHint hint = {.target = target_of(&r->machine),
+                     .l1d_bytes = r->machine.l1d_bytes,
+                     .l2_bytes = r->machine.l2_bytes,
+                     .l3_bytes = r->machine.l3_bytes,
+                     .n_threads = r->place.n_threads};
     Schedule s = {0};
     Err err;
     memcpy(hint.sym, r->syms, sizeof hint.sym);
@@ -145,7 +150,8 @@ static void add_rival(Race *r, const Baseline *row, float *a, const float *b, fl
     *v = (Rival){.row = row, .libs = &r->libs, .pool = r->place.pool};
     if (baseline_lacks(row, &r->libs, r->o->m) ||
         !baseline_plan(row, &r->libs, r->o->m, r->o->n, r->o->k, &v->p, &err) ||
-        (r->place.cold && !ring_plan(v->p.b_bytes, ring_want_bytes(&r->machine), r->place.ring_limit_bytes, &plan, &err))) {
+        (r->place.cold && !ring_plan(v->p.b_bytes, ring_want_bytes(&r->machine),
+                                     r->place.ring_limit_bytes, &plan, &err))) {
         return;
     }
     void *packed = NULL;
@@ -208,7 +214,8 @@ static Work work_of(Race *r)
 static void result_row(Race *r, const Measured *m, int i, Work w, int best_rival)
 {
     Summary s = measure_summary(r->e, m, i);
-    Interval part = r->place.cold ? measure_read_fraction(r->e, m, i, w.bytes) : measure_flops_fraction(r->e, m, i, w.flops);
+    Interval part = r->place.cold ? measure_read_fraction(r->e, m, i, w.bytes)
+                                  : measure_flops_fraction(r->e, m, i, w.flops);
     table_cell(&r->table, "%s", m->contender[i].name);
     number(&r->table, s.median_ns / 1e3, "%.2f");
     number(&r->table, s.min_ns / 1e3, "%.2f");
@@ -217,7 +224,8 @@ static void result_row(Race *r, const Measured *m, int i, Work w, int best_rival
     number(&r->table, w.bytes / s.median_ns, "%.1f");
     number(&r->table, part.median * 100, "%.1f");
     number(&r->table, part.lo * 100, "%.1f");
-    Interval ratio = best_rival >= 0 ? measure_ratio(r->e, m, best_rival, i) : (Interval){.median = NAN, .lo = NAN};
+    Interval ratio = best_rival >= 0 ? measure_ratio(r->e, m, best_rival, i)
+                                     : (Interval){.median = NAN, .lo = NAN};
     number(&r->table, ratio.median, "%.3f");
     number(&r->table, ratio.lo, "%.3f");
 }
@@ -225,7 +233,8 @@ static void result_row(Race *r, const Measured *m, int i, Work w, int best_rival
 static int openblas_of(const Measured *m)
 {
     for (int i = 0; i < m->n_contenders; i++) {
-        if (strstr(m->contender[i].name, "OpenBLAS") || strstr(m->contender[i].name, "openblas")) {
+        if (strstr(m->contender[i].name, "OpenBLAS") ||
+            strstr(m->contender[i].name, "openblas")) {
             return i;
         }
     }
@@ -235,14 +244,16 @@ static int openblas_of(const Measured *m)
 static void print_schedules(const Race *r, Buf *out)
 {
     for (int i = 0; i < r->n_entries; i++) {
-        buf_printf(out, "%s: %s\n", r->entry[i].name, r->entry[i].k->schedule ? r->entry[i].k->schedule : "no steps");
+        buf_printf(out, "%s: %s\n", r->entry[i].name,
+                   r->entry[i].k->schedule ? r->entry[i].k->schedule : "no steps");
     }
 }
 
 static void print_race(Race *r, const Measured *m)
 {
-    static const char *const columns[] = {"contender", "#median us", "#min us", "#iqr %", "#GFLOP/s", "#GB/s", "#% of probe",
-                                          "#at least", "#x OpenBLAS", "#at least x"};
+    static const char *const columns[] = {
+        "contender", "#median us",  "#min us",   "#iqr %",      "#GFLOP/s",
+        "#GB/s",     "#% of probe", "#at least", "#x OpenBLAS", "#at least x"};
     Buf out;
     int flipped = 0;
     buf_init(&out, &r->e->model);
@@ -255,9 +266,12 @@ static void print_race(Race *r, const Measured *m)
     }
     table_print(&r->table, r->o->format, &out);
     if (r->o->format == FORMAT_TEXT || r->o->format == FORMAT_MD) {
-        buf_printf(&out, "\n%s, %d threads, %s; %d blocks of %d rounds, %d flipped; seed %llu; probe: %s\n",
-                   r->machine.brand, r->place.n_threads, r->place.cold ? "cold" : "hot", m->n_blocks, m->n_rounds, flipped,
-                   (unsigned long long)r->o->seed, r->place.cold ? "read bandwidth of a ring" : "FMA rate");
+        buf_printf(
+            &out,
+            "\n%s, %d threads, %s; %d blocks of %d rounds, %d flipped; seed %llu; probe: %s\n",
+            r->machine.brand, r->place.n_threads, r->place.cold ? "cold" : "hot", m->n_blocks,
+            m->n_rounds, flipped, (unsigned long long)r->o->seed,
+            r->place.cold ? "read bandwidth of a ring" : "FMA rate");
         if (r->libs_open) {
             buf_printf(&out, "%s; %s\n", r->libs.openblas.says, onednn_says(r->libs.onednn));
         }
@@ -281,9 +295,11 @@ static void run_race(Race *r)
         c[n++] = (Contender){r->rival[i].row->name, rival_run, &r->rival[i]};
     }
     if (r->place.cold) {
-        ring_init(r->e, &r->probe_ring, NULL, 64u << 20, (int)(ring_want_bytes(&r->machine) >> 26) + 1, true, r->place.pool);
+        ring_init(r->e, &r->probe_ring, NULL, 64u << 20,
+                  (int)(ring_want_bytes(&r->machine) >> 26) + 1, true, r->place.pool);
     }
-    Prober prober = prober_of(&r->machine, r->place.pool, r->place.cold ? &r->probe_ring : NULL);
+    Prober prober =
+        prober_of(&r->machine, r->place.pool, r->place.cold ? &r->probe_ring : NULL);
     measure(r->e, c, n, &plan, &prober, &m);
     if (!m.n_blocks) {
         fail(r->e, E_INTERRUPT, "Stopped before a block was measured.");
@@ -295,7 +311,8 @@ static void race(Env *e, void *arg)
 {
     Race *r = arg;
     Err err;
-    r->place.ring_limit_bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRIES + 4);
+    r->place.ring_limit_bytes =
+        (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRIES + 4);
     if (!r->o->kernel) { /* before any thread is started */
         baselines_open(e, &r->machine, r->place.n_threads, &r->libs);
         r->libs_open = true;
@@ -340,7 +357,8 @@ static void end_race(void *arg)
 
 static void print_peaks(Env *e, const Machine *m, Pool *pool, Format format)
 {
-    static const char *const columns[] = {"what", "unit", "#1 thread", "#best", "#all threads", "#all, best"};
+    static const char *const columns[] = {"what",  "unit",         "#1 thread",
+                                          "#best", "#all threads", "#all, best"};
     Peaks p;
     Table t;
     Buf out;
@@ -397,15 +415,20 @@ static void bench_body(Env *e, void *arg)
 enum { KEY_SHAPE = 900, KEY_THREADS, KEY_REGIME, KEY_PEAKS, KEY_BLOCKS, KEY_SEED, KEY_NAIVE };
 
 static const struct argp_option options[] = {
-    {"shape", KEY_SHAPE, "m=M,n=N,k=K", 0, "the product x[m, k] times w[n, k] transposed, against OpenBLAS and hand-written kernels", 0},
-    {"kernel", 'k', "K", 0, "instead: this kernel of MODEL, by number, kind or hash (with --seq, --past)", 0},
+    {"shape", KEY_SHAPE, "m=M,n=N,k=K", 0,
+     "the product x[m, k] times w[n, k] transposed, against OpenBLAS and hand-written kernels",
+     0},
+    {"kernel", 'k', "K", 0,
+     "instead: this kernel of MODEL, by number, kind or hash (with --seq, --past)", 0},
     {"schedule", 's', "STEPS", 0, "a schedule besides the default; may be repeated", 0},
     {"threads", KEY_THREADS, "N", 0, "default: all that this process may use", 0},
-    {"regime", KEY_REGIME, "hot|cold", 0, "weights in the cache, or as a model finds them: in a ring of copies (default: hot)", 0},
+    {"regime", KEY_REGIME, "hot|cold", 0,
+     "weights in the cache, or as a model finds them: in a ring of copies (default: hot)", 0},
     {"naive", KEY_NAIVE, NULL, 0, "the nest without steps takes part too", 0},
     {"blocks", KEY_BLOCKS, "N", 0, "of measurements; intervals need 6 (default: 8)", 0},
     {"seed", KEY_SEED, "N", 0, "of operands and orders (default: 1)", 0},
-    {"peaks", KEY_PEAKS, NULL, 0, "only measure the machine: arithmetic, read bandwidth by level, fork and join", 0},
+    {"peaks", KEY_PEAKS, NULL, 0,
+     "only measure the machine: arithmetic, read bandwidth by level, fork and join", 0},
     {0},
 };
 
@@ -413,8 +436,8 @@ static void parse_shape(struct argp_state *state, Options *o, const char *text)
 {
     long long m, n, k;
     char extra;
-    if (sscanf(text, "m=%lld,n=%lld,k=%lld%c", &m, &n, &k, &extra) != 3 || m < 1 || n < 1 || k < 1 || m > 1 << 20 ||
-        n > 1 << 24 || k > 1 << 20) {
+    if (sscanf(text, "m=%lld,n=%lld,k=%lld%c", &m, &n, &k, &extra) != 3 || m < 1 || n < 1 ||
+        k < 1 || m > 1 << 20 || n > 1 << 24 || k > 1 << 20) {
         argp_error(state, "--shape takes m=M,n=N,k=K, each 1 or more, not '%s'", text);
     }
     o->m = m;
@@ -443,9 +466,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_BLOCKS: o->n_blocks = (int)option_int(state, "blocks", arg, 1, 10000); return 0;
     case KEY_SEED: o->seed = option_seed(state, arg); return 0;
     case KEY_PEAKS: o->peaks = true; return 0;
-    case ARGP_KEY_ARG:
-        o->source.path = arg;
-        return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
+    case ARGP_KEY_ARG: o->source.path = arg; return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
     case ARGP_KEY_END:
         o->format = o->source.format;
         if (!o->peaks && !o->m && !o->kernel) {
@@ -461,10 +482,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_bench(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&source_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options, parse, "[MODEL]",
-                                     "Measures a generated kernel beside others, in random order in one process. Every kernel is "
+    static const struct argp argp = {options,
+                                     parse,
+                                     "[MODEL]",
+                                     "Measures a generated kernel beside others, in random "
+                                     "order in one process. Every kernel is "
                                      "verified before it is timed.",
-                                     children, NULL, NULL};
+                                     children,
+                                     NULL,
+                                     NULL};
     Options o = {.source = source_default(), .n_blocks = 8, .seed = 1};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     return cli_run(bench_body, &o);

@@ -8,11 +8,11 @@
 typedef struct Entry { /* a generated kernel in a race */
     const char *name;
     const Kernel *naive, *k;
-    Pool *pool;         /* NULL: the kernel has no parallel axis */
+    Pool *pool; /* NULL: the kernel has no parallel axis */
     KernelFn fn;
     PackFn *pack;
-    void **param;       /* by operand */
-    Ring *ring;         /* by operand; no copies: the operand stays where it is */
+    void **param; /* by operand */
+    Ring *ring;   /* by operand; no copies: the operand stays where it is */
     const int64_t *syms;
 } Entry;
 

@@ -45,12 +45,14 @@ static size_t constant_bytes(const Entry *x)
     size_t bytes = 0;
     for (int i = 1; i < x->naive->operand.n; i++) {
         const Operand *o = &x->k->operand.at[i];
-        bytes += o->constant ? (size_t)kernel_span(x->k, i, x->syms) * (size_t)operand_bytes(o) : 0;
+        bytes +=
+            o->constant ? (size_t)kernel_span(x->k, i, x->syms) * (size_t)operand_bytes(o) : 0;
     }
     return bytes;
 }
 
-static void constant_into_ring(Env *e, Entry *x, int operand, const void *plain, int n_copies, Pool *pool)
+static void constant_into_ring(Env *e, Entry *x, int operand, const void *plain, int n_copies,
+                               Pool *pool)
 {
     const Operand *o = &x->k->operand.at[operand];
     size_t bytes = (size_t)kernel_span(x->k, operand, x->syms) * (size_t)operand_bytes(o);
@@ -77,7 +79,8 @@ void entry_fill(Env *e, Entry *x, const Place *at, void *const *shared)
     x->param = arena_array(&e->model, void *, n);
     x->ring = arena_array(&e->model, Ring, n);
     if (at->cold && constant_bytes(x)) {
-        if (!ring_plan(constant_bytes(x), ring_want_bytes(at->machine), at->ring_limit_bytes, &plan, &err)) {
+        if (!ring_plan(constant_bytes(x), ring_want_bytes(at->machine), at->ring_limit_bytes,
+                       &plan, &err)) {
             fail_err(e, &err);
         }
         n_copies = plan.n_copies;

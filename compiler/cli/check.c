@@ -13,7 +13,8 @@ typedef struct Check {
     bool failed; /* something that is needed is missing */
 } Check;
 
-static void line(Check *c, const char *what, const char *state, const char *detail, const char *remedy)
+static void line(Check *c, const char *what, const char *state, const char *detail,
+                 const char *remedy)
 {
     table_cell(&c->t, "%s", what);
     table_cell(&c->t, "%s", state);
@@ -32,21 +33,28 @@ static void check_cpu(Check *c)
             buf_printf(&features, "%s%s", features.len ? " " : "", feature_name((Feature)i));
         }
     }
-    line(c, "cpu", "ok", arena_printf(&c->e->kernel, "%s, %s family %d model %d stepping %d", m->brand, m->vendor,
-                                      m->family, m->model, m->stepping), "");
+    line(c, "cpu", "ok",
+         arena_printf(&c->e->kernel, "%s, %s family %d model %d stepping %d", m->brand,
+                      m->vendor, m->family, m->model, m->stepping),
+         "");
     line(c, "features", features.len ? "ok" : "none", features.at, "");
     line(c, "caches", m->l2_bytes ? "ok" : "unknown",
-         arena_printf(&c->e->kernel, "L1d %lld KiB, L2 %lld KiB, L3 %lld KiB", (long long)m->l1d_bytes / 1024,
-                      (long long)m->l2_bytes / 1024, (long long)m->l3_bytes / 1024), "");
+         arena_printf(&c->e->kernel, "L1d %lld KiB, L2 %lld KiB, L3 %lld KiB",
+                      (long long)m->l1d_bytes / 1024, (long long)m->l2_bytes / 1024,
+                      (long long)m->l3_bytes / 1024),
+         "");
 }
 
 static void check_threads(Check *c)
 {
     const Machine *m = &c->m;
-    const char *quota = m->cpu_quota > 0 ? arena_printf(&c->e->kernel, "%.2f", m->cpu_quota) : "none";
+    const char *quota =
+        m->cpu_quota > 0 ? arena_printf(&c->e->kernel, "%.2f", m->cpu_quota) : "none";
     line(c, "threads", "ok",
-         arena_printf(&c->e->kernel, "%d, bound by %s (affinity %d, cgroup quota %s, online %d)", m->n_threads,
-                      m->bound_by, m->n_affinity, quota, m->n_online), "");
+         arena_printf(&c->e->kernel,
+                      "%d, bound by %s (affinity %d, cgroup quota %s, online %d)", m->n_threads,
+                      m->bound_by, m->n_affinity, quota, m->n_online),
+         "");
     line(c, "memory", m->memory_bytes ? "ok" : "unknown",
          arena_printf(&c->e->kernel, "%.1f GiB", (double)m->memory_bytes / 0x1p30), "");
     bool numa = m->n_nodes > 1;
@@ -64,7 +72,8 @@ static void compiler_probe(Env *e, void *arg)
     for (int i = 0; i < tc.n_flags; i++) {
         buf_printf(&flags, " %s", tc.flags[i]);
     }
-    line(c, "C compiler", "ok", arena_printf(&e->kernel, "%s (%s)%s", tc.path, tc.version, flags.at), "");
+    line(c, "C compiler", "ok",
+         arena_printf(&e->kernel, "%s (%s)%s", tc.path, tc.version, flags.at), "");
 }
 
 static void cache_probe(Env *e, void *arg)
@@ -95,7 +104,8 @@ static void kernel_probe(Env *e, void *arg)
     exec_free(exec);
     library_release(&lib);
     if (!right) {
-        fail(e, E_BUILD, "The compiled kernel %s.", ok ? "gave a wrong sum" : "could not be run");
+        fail(e, E_BUILD, "The compiled kernel %s.",
+             ok ? "gave a wrong sum" : "could not be run");
     }
     line(c, "kernels", "ok", "compiled, loaded, run and right", "");
 }
@@ -120,7 +130,8 @@ static void program_probe(Check *c, const char *name, const char *use)
         found = !os.stat(arena_printf(&c->e->kernel, "%.*s/%s", (int)len, at, name), &st);
         at += len + (at[len] == ':');
     }
-    line(c, name, found ? "ok" : "absent", found ? "" : use, found ? "" : arena_printf(&c->e->kernel, "optional: apt-get install %s", name));
+    line(c, name, found ? "ok" : "absent", found ? "" : use,
+         found ? "" : arena_printf(&c->e->kernel, "optional: apt-get install %s", name));
 }
 
 static void needed(Check *c, const char *what, void (*probe)(Env *, void *), const char *remedy)
@@ -141,7 +152,8 @@ static void check_body(Env *e, void *arg)
     check_cpu(&c);
     check_threads(&c);
     needed(&c, "C compiler", compiler_probe, "apt-get install gcc, or set CC");
-    needed(&c, "cache", cache_probe, "set NANOCOMPILE_CACHE to a directory that can be written");
+    needed(&c, "cache", cache_probe,
+           "set NANOCOMPILE_CACHE to a directory that can be written");
     needed(&c, "kernels", kernel_probe, "see the lines above");
     blas_probe(&c);
     program_probe(&c, "gcc", "one of the two C compilers that are tested");

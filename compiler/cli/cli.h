@@ -94,8 +94,8 @@ typedef struct Table {
     Arena *arena;
     const char *name; /* of the JSON array */
     int n_columns;
-    const char *column
-        [16]; /* a heading that starts with '#' is a number: right-aligned, bare in JSON */
+    /* A heading that starts with '#' is a number: right-aligned, bare in JSON. */
+    const char *column[16];
     Vec(const char *) cell; /* row after row */
 } Table;
 
@@ -105,7 +105,8 @@ void table_cell(Table *t, const char *fmt, ...) PRINTF(2, 3);
 void table_print(const Table *t, Format format, Buf *out);
 
 /* ---- space.c: `dump space`: knobs, rules, counts and the default of kernels ------------ */
-Table space_table(Env *e, const Source *s, Compile *c); /* for this machine; sizes that were said are usual */
+/* For this machine; sizes that were said are usual. */
+Table space_table(Env *e, const Source *s, Compile *c);
 void space_rows(Env *e, Table *t, const Compile *c, const Program *p, int kernel);
 
 /* ---- arguments.c: seeded or given tensors for a graph's inputs and weights ----------- */

@@ -7,10 +7,11 @@
 typedef struct Dump {
     Env *e;
     const Source *source;
-    const char *kernel; /* only this one: a number, a kind, or the beginning of a hash; NULL: all */
+    /* Only this one: a number, a kind, or the beginning of a hash; NULL: all. */
+    const char *kernel;
     const char *schedule; /* steps for the kernels shown; NULL: none */
-    bool steps;         /* show them after every prefix of the steps */
-    const Graph *g;     /* as built */
+    bool steps;           /* show them after every prefix of the steps */
+    const Graph *g;       /* as built */
     Compile c;
     Program *p;
     Sizes sizes;
@@ -66,14 +67,15 @@ static void need_some_kernel(Dump *d)
             return;
         }
     }
-    fail(d->e, E_INPUT, "%s: no kernel has the number, kind or hash '%s'; `dump kernels` lists them.",
+    fail(d->e, E_INPUT,
+         "%s: no kernel has the number, kind or hash '%s'; `dump kernels` lists them.",
          d->source->path, d->kernel);
 }
 
 static void dump_kernels(Dump *d)
 {
-    static const char *const columns[] = {"#kernel", "kind", "#calls", "#operands", "hash", "read bytes",
-                                          "written bytes"};
+    static const char *const columns[] = {"#kernel", "kind",       "#calls",       "#operands",
+                                          "hash",    "read bytes", "written bytes"};
     Table t;
     table_init(&t, &d->e->kernel, "kernels", countof(columns), columns);
     need_some_kernel(d);
@@ -99,7 +101,8 @@ static void dump_kernels(Dump *d)
 }
 
 /* Text of each kernel in turn; as JSON one object a kernel with the text in it. */
-static void dump_texts(Dump *d, const char *field, void (*print)(Dump *d, const Kernel *k, Buf *out))
+static void dump_texts(Dump *d, const char *field,
+                       void (*print)(Dump *d, const Kernel *k, Buf *out))
 {
     bool json = d->source->format == FORMAT_JSON, first = true;
     need_some_kernel(d);
@@ -113,7 +116,8 @@ static void dump_texts(Dump *d, const char *field, void (*print)(Dump *d, const 
             Buf text;
             buf_init(&text, &d->e->kernel);
             print(d, k, &text);
-            buf_printf(&d->out, "%s\n  {\"kernel\": %d, \"kind\": \"%s\", \"symbol\": \"%s\", \"%s\": ",
+            buf_printf(&d->out,
+                       "%s\n  {\"kernel\": %d, \"kind\": \"%s\", \"symbol\": \"%s\", \"%s\": ",
                        first ? "" : ",", i, k->kind, k->symbol, field);
             buf_json(&d->out, text.at, text.len);
             buf_char(&d->out, '}');
@@ -152,7 +156,8 @@ static int n_steps(Dump *d)
 }
 
 /* After every prefix of the steps, or only after all of them. */
-static void print_prefixes(Dump *d, const Kernel *k, Buf *out, void (*print)(Dump *d, const Kernel *k, Buf *out))
+static void print_prefixes(Dump *d, const Kernel *k, Buf *out,
+                           void (*print)(Dump *d, const Kernel *k, Buf *out))
 {
     int last = n_steps(d);
     for (int n = d->steps ? 0 : -1; n <= (d->steps ? last : -1); n++) {
@@ -219,20 +224,23 @@ static void dump_space(Dump *d)
 
 /* ---- memory and traffic ---- */
 
-static const char *const buffer_kinds[] = {[BUF_INPUT] = "input", [BUF_WEIGHT] = "weight",
-                                           [BUF_CONST] = "const", [BUF_TEMP] = "temporary",
+static const char *const buffer_kinds[] = {[BUF_INPUT] = "input",
+                                           [BUF_WEIGHT] = "weight",
+                                           [BUF_CONST] = "const",
+                                           [BUF_TEMP] = "temporary",
                                            [BUF_OUTPUT] = "output"};
 
 static void dump_plan(Dump *d)
 {
-    static const char *const columns[] = {"#buffer", "kind", "type", "#bytes", "#offset", "#first call",
-                                          "#last call"};
+    static const char *const columns[] = {"#buffer", "kind",        "type",      "#bytes",
+                                          "#offset", "#first call", "#last call"};
     Table t;
     Plan plan;
     table_init(&t, &d->e->kernel, "plan", countof(columns), columns);
     plan_init(&plan, d->p, &d->e->kernel);
     if (!plan_update(&plan, d->p, d->sizes.value)) {
-        fail(d->e, E_INPUT, "%s: at these sizes the temporaries take more bytes than can be counted.",
+        fail(d->e, E_INPUT,
+             "%s: at these sizes the temporaries take more bytes than can be counted.",
              d->source->path);
     }
     for (int i = 0; i < d->p->buffer.n; i++) {
@@ -253,8 +261,8 @@ static void dump_plan(Dump *d)
     }
     table_print(&t, d->source->format, &d->out);
     if (d->source->format == FORMAT_TEXT) {
-        buf_printf(&d->out, "Arena %lld bytes with reuse, %lld without.\n", (long long)plan.arena_bytes,
-                   (long long)plan.total_bytes);
+        buf_printf(&d->out, "Arena %lld bytes with reuse, %lld without.\n",
+                   (long long)plan.arena_bytes, (long long)plan.total_bytes);
     }
 }
 
@@ -305,7 +313,8 @@ static bool first_of_its_kind(const Dump *d, int kernel)
 
 static void dump_traffic(Dump *d)
 {
-    static const char *const columns[] = {"kernels", "#calls", "#read", "#written", "#bytes", "polynomial"};
+    static const char *const columns[] = {"kernels",  "#calls", "#read",
+                                          "#written", "#bytes", "polynomial"};
     Table t;
     Dim read, written;
     table_init(&t, &d->e->kernel, "traffic", countof(columns), columns);
@@ -321,7 +330,8 @@ static void dump_traffic(Dump *d)
     table_print(&t, d->source->format, &d->out);
     if (d->source->format == FORMAT_TEXT) {
         Dim flops = program_flops(d->e, d->p);
-        buf_printf(&d->out, "Float operations: %lld = %s\n", value_at(d, flops), dim_text(d->e, flops));
+        buf_printf(&d->out, "Float operations: %lld = %s\n", value_at(d, flops),
+                   dim_text(d->e, flops));
     }
 }
 
@@ -340,7 +350,8 @@ static void dump_stages(Dump *d)
     Table t;
     table_init(&t, &d->e->kernel, "stages", d->source->time ? 5 : 4, columns);
     for (int i = -1; i < d->c.times.n; i++) {
-        const StageTime *s = i < 0 ? &(StageTime){.name = "build", .nodes = d->g->nodes.n} : &d->c.times.at[i];
+        const StageTime *s =
+            i < 0 ? &(StageTime){.name = "build", .nodes = d->g->nodes.n} : &d->c.times.at[i];
         table_cell(&t, "%s", s->name);
         table_cell(&t, "%d", s->nodes);
         table_cell(&t, s->calls ? "%d" : "", s->calls);
@@ -364,7 +375,12 @@ static void dump_steps(Dump *d)
 
 /* ---- the command ---- */
 
-typedef enum Need { NEEDS_NOTHING, NEEDS_PATH, NEEDS_PROGRAM, NEEDS_SIZES } Need; /* and all before */
+typedef enum Need {
+    NEEDS_NOTHING,
+    NEEDS_PATH,
+    NEEDS_PROGRAM,
+    NEEDS_SIZES
+} Need; /* and all before */
 
 typedef struct Row {
     const char *name;
@@ -403,7 +419,11 @@ static void dump_body(Env *e, void *arg)
 {
     const Options *o = arg;
     Machine machine;
-    Dump d = {.e = e, .source = &o->source, .kernel = o->kernel, .schedule = o->schedule, .steps = o->steps};
+    Dump d = {.e = e,
+              .source = &o->source,
+              .kernel = o->kernel,
+              .schedule = o->schedule,
+              .steps = o->steps};
     buf_init(&d.out, &e->model);
     if (o->row->need >= NEEDS_PROGRAM) {
         d.g = source_graph(e, &o->source);
@@ -422,7 +442,8 @@ static void dump_body(Env *e, void *arg)
 static const struct argp_option options[] = {
     {"schedule", 's', "STEPS", 0, "loops, c: with these schedule steps applied", 0},
     {"steps", 'p', NULL, 0, "loops, c: after every prefix of the steps", 0},
-    {"kernel", 'k', "K", 0, "only this kernel: its number, kind, or the beginning of its hash", 0},
+    {"kernel", 'k', "K", 0, "only this kernel: its number, kind, or the beginning of its hash",
+     0},
     {0},
 };
 
@@ -455,7 +476,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (!o->row) {
             argp_error(state, "say what to dump");
         } else if (o->row->need >= NEEDS_PATH && !o->source.path) {
-            argp_error(state, "say of which model: a folder, a config.json, a .ncg or a .safetensors file");
+            argp_error(
+                state,
+                "say of which model: a folder, a config.json, a .ncg or a .safetensors file");
         }
         return 0;
     default: return ARGP_ERR_UNKNOWN;

@@ -31,18 +31,23 @@ const char *argp_program_version = "nanocompile " NC_VERSION;
 
 static void usage(FILE *out)
 {
-    fprintf(out, "Usage: nanocompile COMMAND [OPTION...] [ARG...]\n"
-                 "A tensor compiler for small transformers: graphs of 26 primitives to verified C.\n\n");
+    fprintf(
+        out,
+        "Usage: nanocompile COMMAND [OPTION...] [ARG...]\n"
+        "A tensor compiler for small transformers: graphs of 26 primitives to verified C.\n\n");
     for (size_t i = 0; i < countof(commands); i++) {
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].doc);
     }
-    fprintf(out, "\nA chat model as Hugging Face serves it, for instance Qwen2.5-0.5B-Instruct, is a folder with\n"
-                 "config.json, generation_config.json, model.safetensors, tokenizer.json and\n"
-                 "tokenizer_config.json. To talk to it, or to ask it one thing:\n\n"
-                 "  nanocompile chat --model Qwen2.5-0.5B-Instruct\n"
-                 "  nanocompile run --model Qwen2.5-0.5B-Instruct --prompt \"What is 2+2?\"\n\n"
-                 "`nanocompile COMMAND --help` says more. Exit status: 0 success, 1 failure with one\n"
-                 "sentence on stderr, 2 usage, 130 after Ctrl-C.\n");
+    fprintf(
+        out,
+        "\nA chat model as Hugging Face serves it, for instance Qwen2.5-0.5B-Instruct, is a "
+        "folder with\n"
+        "config.json, generation_config.json, model.safetensors, tokenizer.json and\n"
+        "tokenizer_config.json. To talk to it, or to ask it one thing:\n\n"
+        "  nanocompile chat --model Qwen2.5-0.5B-Instruct\n"
+        "  nanocompile run --model Qwen2.5-0.5B-Instruct --prompt \"What is 2+2?\"\n\n"
+        "`nanocompile COMMAND --help` says more. Exit status: 0 success, 1 failure with one\n"
+        "sentence on stderr, 2 usage, 130 after Ctrl-C.\n");
 }
 
 int cli_run(void (*body)(Env *e, void *arg), void *arg)
@@ -82,7 +87,8 @@ int main(int argc, char **argv)
     setlocale(LC_CTYPE, "");
     argp_err_exit_status = 2;
     program_name = "nanocompile";
-    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") || !strcmp(argv[1], "help")) {
+    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-?") ||
+        !strcmp(argv[1], "help")) {
         usage(argc < 2 ? stderr : stdout);
         return argc < 2 ? 2 : 0;
     }
@@ -98,6 +104,7 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    fprintf(stderr, "nanocompile: there is no command '%s'; `nanocompile --help` lists them.\n", argv[1]);
+    fprintf(stderr, "nanocompile: there is no command '%s'; `nanocompile --help` lists them.\n",
+            argv[1]);
     return 2;
 }

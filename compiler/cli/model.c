@@ -6,14 +6,17 @@
 #include "cli/model.h"
 #include "schedules/schedules.h"
 
-enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_NAIVE, KEY_THREADS };
+enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_NAIVE, KEY_PANELS, KEY_THREADS };
 
 static const struct argp_option options[] = {
     {"model", 'm', "DIR", 0,
      "model folder (default: the small model that comes with the program)", 1},
     {"by", KEY_BY, "c|nest|interp", 0, "how to run it (default: c)", 2},
     {"without", KEY_WITHOUT, "fuse", 0, "one kernel for every node", 2},
-    {"naive", KEY_NAIVE, NULL, 0, "c only: kernels without schedules, with the interpreter's bits; slow", 2},
+    {"naive", KEY_NAIVE, NULL, 0,
+     "c only: kernels without schedules, with the interpreter's bits; slow", 2},
+    {"panels", KEY_PANELS, NULL, 0,
+     "c only: weights laid out again for speed, which holds them twice", 2},
     {"blas", KEY_BLAS, NULL, 0, "interp only: matmul by OpenBLAS, faster, other rounding", 2},
     {"threads", KEY_THREADS, "N", 0,
      "threads that load weights and compile (default: all it may use)", 2},
@@ -37,6 +40,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         o->without = (1u << N_STAGES) - 1;
         return 0;
     case KEY_NAIVE: o->naive = true; return 0;
+    case KEY_PANELS: o->panels = true; return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
     case ARGP_KEY_END:
         if (o->blas && o->way != BY_INTERP) {
@@ -103,7 +107,7 @@ void model_load(Env *e, Model *m, bool all)
     Machine machine;
     Err err;
     machine_read(e, "", &machine);
-    Picker defaults = picker_default();
+    Picker defaults = o->panels ? picker_default() : picker_in_place();
     int n_threads = o->n_threads ? o->n_threads : machine.n_threads;
     EngineOptions eo = {.way = o->way,
                         .without = o->without,

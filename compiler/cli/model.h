@@ -11,6 +11,7 @@ typedef struct ModelOptions {
     bool blas;
     unsigned without;
     bool naive;    /* BY_C: no schedules */
+    bool panels;   /* BY_C: schedules may lay weights out again, which holds them twice */
     int n_threads; /* 0: as many as this process may use */
 } ModelOptions;
 

@@ -53,7 +53,8 @@ static void pad(Buf *out, size_t n, char c)
 }
 
 /* Row -1 is the heading. The last column is not padded. */
-static void aligned_row(const Table *t, int row, const size_t *width, const char *between, Buf *out)
+static void aligned_row(const Table *t, int row, const size_t *width, const char *between,
+                        Buf *out)
 {
     for (int c = 0; c < t->n_columns; c++) {
         const char *text = cell(t, row, c);
@@ -159,7 +160,9 @@ static void print_json(const Table *t, Buf *out)
 
 void table_print(const Table *t, Format format, Buf *out)
 {
-    static void (*const print[])(const Table *t, Buf *out) = {
-        [FORMAT_TEXT] = print_text, [FORMAT_MD] = print_md, [FORMAT_CSV] = print_csv, [FORMAT_JSON] = print_json};
+    static void (*const print[])(const Table *t, Buf *out) = {[FORMAT_TEXT] = print_text,
+                                                              [FORMAT_MD] = print_md,
+                                                              [FORMAT_CSV] = print_csv,
+                                                              [FORMAT_JSON] = print_json};
     print[format](t, out);
 }

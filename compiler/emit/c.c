@@ -9,7 +9,14 @@
 /* Vectors are the schedule's business: with -O3 gcc 12 vectorises a select on bytes wrongly (a loop of
  * y[i] = bool ? a[i] : b[i] of extents 4, 4 and 2, on AVX2 and AVX-512), and the naive nest is the oracle. */
 const char *const emit_flags[] = {
-    "-std=gnu11", "-O3", "-fno-tree-vectorize", "-ffp-contract=off", "-fwrapv", "-fno-math-errno", "-fPIC", NULL,
+    "-std=gnu11",
+    "-O3",
+    "-fno-tree-vectorize",
+    "-ffp-contract=off",
+    "-fwrapv",
+    "-fno-math-errno",
+    "-fPIC",
+    NULL,
 };
 
 /* ---- what the code mentions, so that nothing else is declared ---- */
@@ -64,10 +71,12 @@ static void write_params(Writer *w, const Used *used)
         const Operand *o = &k->operand.at[i];
         if (o->local) {
             line(w, dtype_ctype(o->dtype));
-            buf_printf(w->out, " %s[%" PRId64 "];\n", c_name(w, o->name), o->span.at[0]->value.i);
+            buf_printf(w->out, " %s[%" PRId64 "];\n", c_name(w, o->name),
+                       o->span.at[0]->value.i);
         } else if (i == 0 || used->operand[i]) {
             line(w, i == 0 ? "" : "const ");
-            buf_printf(w->out, "%s *restrict %s = params[%d];\n", o->bf16 ? "uint16_t" : dtype_ctype(o->dtype), o->name, i);
+            buf_printf(w->out, "%s *restrict %s = params[%d];\n",
+                       o->bf16 ? "uint16_t" : dtype_ctype(o->dtype), o->name, i);
         }
     }
     for (int i = 0; i < k->n_syms; i++) {
@@ -92,7 +101,14 @@ static void write_params(Writer *w, const Used *used)
 
 static Writer writer_for(Env *e, const Kernel *k, const Target *t, const Used *used, Buf *out)
 {
-    Writer w = {.e = e, .m = &e->kernel, .k = k, .target = t, .out = out, .depth = 1, .vec = -1, .apart_axis = -1};
+    Writer w = {.e = e,
+                .m = &e->kernel,
+                .k = k,
+                .target = t,
+                .out = out,
+                .depth = 1,
+                .vec = -1,
+                .apart_axis = -1};
     w.plain = !k->schedule;
     w.axis = arena_array(w.m, AxisAt, k->nest.axis.n);
     w.var = arena_array(w.m, VarAt, k->nest.var.n);
@@ -102,7 +118,10 @@ static Writer writer_for(Env *e, const Kernel *k, const Target *t, const Used *u
 
 static void write_function(Writer *w, const Used *used, const char *name)
 {
-    buf_printf(w->out, "int32_t %s(void *const *params, const int64_t *syms, int part, int n_parts)\n{\n", name);
+    buf_printf(
+        w->out,
+        "int32_t %s(void *const *params, const int64_t *syms, int part, int n_parts)\n{\n",
+        name);
     write_params(w, used);
     write_tree(w, nest_tree(w->e, w->m, w->k));
     buf_str(w->out, "    return 0;\n}\n");
@@ -150,10 +169,14 @@ static void write_pack(Writer *w, const char *name, int operand)
     if (outside) {
         mark_syms(outside, sym);
     }
-    buf_printf(w->out, "\n/* Panels of %s; without `to` only their elements are counted. */\n", o->name);
-    buf_printf(w->out, "int64_t %s_pack_%d(void *to, const void *from, const int64_t *syms)\n{\n", name, operand);
+    buf_printf(w->out, "\n/* Panels of %s; without `to` only their elements are counted. */\n",
+               o->name);
+    buf_printf(w->out,
+               "int64_t %s_pack_%d(void *to, const void *from, const int64_t *syms)\n{\n", name,
+               operand);
     const char *to_type = o->bf16 ? "uint16_t" : type;
-    buf_printf(w->out, "    %s *out = to;\n    const %s *%s = from;\n    (void)syms;\n", to_type, type, o->name);
+    buf_printf(w->out, "    %s *out = to;\n    const %s *%s = from;\n    (void)syms;\n",
+               to_type, type, o->name);
     for (int i = 0; i < MAX_SYMBOLS; i++) {
         if (sym[i]) {
             buf_printf(w->out, "    const int64_t s%d = syms[%d];\n", i, i);

@@ -8,9 +8,9 @@
 /* ---- targets.c: what the vectors of scheduled kernels are made of ------------------------------- */
 typedef struct Target {
     const char *name;
-    int lanes;        /* f32 lanes of a vector; the bits do not depend on it */
-    int n_registers;  /* vector registers */
-    Feature feature;  /* what it needs; N_FEATURES: nothing */
+    int lanes;       /* f32 lanes of a vector; the bits do not depend on it */
+    int n_registers; /* vector registers */
+    Feature feature; /* what it needs; N_FEATURES: nothing */
 } Target;
 
 extern const Target targets[]; /* best first; the last is generic, with name "generic" */

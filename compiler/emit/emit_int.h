@@ -29,9 +29,31 @@ typedef struct VarAt {
 } VarAt;
 
 /* Helpers of vector code: columns are id and text; % in the text is the number of lanes. prelude.c */
-typedef enum Aid { AID_TYPES, AID_LOAD, AID_STORE, AID_SPLAT, AID_FMA, AID_SELECT, AID_LANES, AID_MASK, AID_EXP, AID_MAP_EXPF,
-                   AID_MAP_SQRTF, AID_MAP_SINF, AID_MAP_COSF, AID_SUM, AID_MAX, AID_SCALAR_EXP, AID_SPLAT_I32,
-                   AID_STORE_I32, AID_DOT, AID_BYTES, AID_FLOATS, AID_LOAD_BF16, N_AIDS } Aid;
+typedef enum Aid {
+    AID_TYPES,
+    AID_LOAD,
+    AID_STORE,
+    AID_SPLAT,
+    AID_FMA,
+    AID_SELECT,
+    AID_LANES,
+    AID_MASK,
+    AID_EXP,
+    AID_MAP_EXPF,
+    AID_MAP_SQRTF,
+    AID_MAP_SINF,
+    AID_MAP_COSF,
+    AID_SUM,
+    AID_MAX,
+    AID_SCALAR_EXP,
+    AID_SPLAT_I32,
+    AID_STORE_I32,
+    AID_DOT,
+    AID_BYTES,
+    AID_FLOATS,
+    AID_LOAD_BF16,
+    N_AIDS
+} Aid;
 
 #define MAX_WIDTH_LOG 5
 typedef struct Writer {
@@ -41,24 +63,25 @@ typedef struct Writer {
     const Target *target;
     Buf *out;
     int depth;
-    bool plain;      /* no schedule: expressions are printed as they are */
-    int vec;         /* axis in MODE_LANES, or -1 */
-    bool dot;        /* inside an axis of four int8 products, in lanes */
-    int apart_axis;  /* lanes of this axis are written one by one; -1: of none */
-    AxisAt apart;    /* where that vector stands */
-    AxisAt *axis;    /* by axis */
-    VarAt *var;      /* by variable */
-    bool *used_var;  /* by variable: read somewhere */
+    bool plain;     /* no schedule: expressions are printed as they are */
+    int vec;        /* axis in MODE_LANES, or -1 */
+    bool dot;       /* inside an axis of four int8 products, in lanes */
+    int apart_axis; /* lanes of this axis are written one by one; -1: of none */
+    AxisAt apart;   /* where that vector stands */
+    AxisAt *axis;   /* by axis */
+    VarAt *var;     /* by variable */
+    bool *used_var; /* by variable: read somewhere */
     bool aid[N_AIDS][MAX_WIDTH_LOG]; /* wanted, by log2 of the lanes (0: scalar) */
 } Writer;
 
 /* ---- text.c: lines and scalar expressions at this place ---- */
-void line(const Writer *w, const char *text);       /* indented, without a newline of its own */
+void line(const Writer *w, const char *text); /* indented, without a newline of its own */
 void put(Writer *w, const Expr *x, const char *after);
-const Expr *localize(Writer *w, const Expr *x);     /* axes by what they are here, indices simplified */
-const char *c_name(Writer *w, const char *name);    /* n.o is n_o */
-const char *var_name(Writer *w, int var);           /* of the instance at this place */
-const char *plain_name(Writer *w, int var);         /* the same without array indices */
+/* Axes by what they are here, indices simplified. */
+const Expr *localize(Writer *w, const Expr *x);
+const char *c_name(Writer *w, const char *name); /* n.o is n_o */
+const char *var_name(Writer *w, int var);        /* of the instance at this place */
+const char *plain_name(Writer *w, int var);      /* the same without array indices */
 int shape_width(const Writer *w, const VarShape *v, int i);
 const char *scalar_text(Writer *w, const Expr *x);
 extern const ExprStyle c_style;
@@ -71,11 +94,13 @@ extern const CastHelper cast_helpers[N_DTYPES];
 /* ---- vector.c: expressions in lanes ---- */
 bool lanes_vary(Writer *w, const Expr *x);
 const char *vector_text(Writer *w, const Expr *x);
-const char *dot_text(Writer *w, const Accum *acc);  /* its update by four products a lane */
-int width_for(const Writer *w, int64_t lanes);      /* of one vector for so many lanes; 1: none */
+const char *dot_text(Writer *w, const Accum *acc); /* its update by four products a lane */
+/* Of one vector for so many lanes; 1: none. */
+int width_for(const Writer *w, int64_t lanes);
 
 /* ---- prelude.c ---- */
-const char *aid(Writer *w, Aid id, int lanes);      /* wants it; its name with the number of lanes */
+/* Wants it; its name with the number of lanes. */
+const char *aid(Writer *w, Aid id, int lanes);
 void write_prelude(const Writer *w, Buf *out);
 
 /* ---- statements.c: the tree ---- */

@@ -9,11 +9,12 @@
 #include "emit/emit_int.h"
 
 typedef struct Helper {
-    const char *name;   /* what callers write, before the lanes */
+    const char *name; /* what callers write, before the lanes */
     const char *text;
-    Aid needs;          /* one more that must be there; AID_TYPES: nothing */
+    Aid needs; /* one more that must be there; AID_TYPES: nothing */
 } Helper;
 
+/* clang-format off */
 static const Helper helpers[N_AIDS] = {
     [AID_TYPES] = {"f32x",
                    "typedef float f32x% __attribute__((vector_size(@)));\n"
@@ -160,6 +161,7 @@ static const Helper helpers[N_AIDS] = {
                         "    return p.f;\n}\n",
                         AID_TYPES},
 };
+/* clang-format on */
 
 static int log2_of(int lanes)
 {
@@ -221,7 +223,8 @@ void write_prelude(const Writer *w, Buf *out)
     for (int log = 0; log < MAX_WIDTH_LOG; log++) {
         for (int i = 0; i < N_AIDS; i++) {
             if (w->aid[i][log]) {
-                buf_printf(out, "#ifndef NC_%s_%d\n#define NC_%s_%d\n", helpers[i].name, 1 << log, helpers[i].name, 1 << log);
+                buf_printf(out, "#ifndef NC_%s_%d\n#define NC_%s_%d\n", helpers[i].name,
+                           1 << log, helpers[i].name, 1 << log);
                 write_helper(helpers[i].text, 1 << log, out);
                 buf_str(out, "#endif\n");
             }

@@ -80,7 +80,9 @@ static void open_loop(Writer *w, const Tree *t)
     line(w, "");
     if (a->par) {
         const char *n = scalar_text(w, t->value);
-        buf_printf(w->out, "for (int64_t %s = (%s) * part / n_parts; %s < (%s) * (part + 1) / n_parts; %s++) {\n",
+        buf_printf(w->out,
+                   "for (int64_t %s = (%s) * part / n_parts; %s < (%s) * (part + 1) / n_parts; "
+                   "%s++) {\n",
                    name, n, name, n, name);
     } else {
         buf_printf(w->out, "for (int64_t %s = 0; %s < ", name, name);
@@ -163,7 +165,8 @@ static const char *if_text(Writer *w, const Tree *t)
 static void spill_var(const Expr *x, void *ctx)
 {
     Writer *w = ctx;
-    if (x->kind != X_VAR || w->var[x->id].in_memory || w->var[x->id].inside || !lanes_vary(w, x)) {
+    if (x->kind != X_VAR || w->var[x->id].in_memory || w->var[x->id].inside ||
+        !lanes_vary(w, x)) {
         return;
     }
     int width = w->axis[w->vec].width;
@@ -203,7 +206,8 @@ static void join_vars(Writer *w, const Tree *t)
             if (w->var[var].in_memory) {
                 w->var[var].in_memory = false;
                 line(w, var_name(w, var));
-                buf_printf(w->out, " = %s(%s_lane);\n", aid(w, AID_LOAD, width), plain_name(w, var));
+                buf_printf(w->out, " = %s(%s_lane);\n", aid(w, AID_LOAD, width),
+                           plain_name(w, var));
             }
         }
     }
@@ -217,8 +221,8 @@ static void write_lanes_apart(Writer *w, const Tree *t)
     const char *name = c_name(w, axis_info(w, axis)->name);
     spill_vars(w, t);
     line(w, "");
-    buf_printf(w->out, "for (int64_t %s = %" PRId64 "; %s < %" PRId64 "; %s++) {\n", name, before.value, name,
-               before.value + before.width, name);
+    buf_printf(w->out, "for (int64_t %s = %" PRId64 "; %s < %" PRId64 "; %s++) {\n", name,
+               before.value, name, before.value + before.width, name);
     w->depth++;
     w->apart = before;
     w->apart_axis = axis;
@@ -313,7 +317,8 @@ static void each_instance(Writer *w, const VarShape *v, int from, bool points,
     width = width > 0 ? width : 1;
     int vec = w->vec;
     for (int64_t i = 0; i < (named ? v->extent[from] : 1); i += width) {
-        w->axis[axis] = named ? (AxisAt){width > 1 ? MODE_LANES : MODE_CONST, i, width} : (AxisAt){MODE_LOOP, 0, 1};
+        w->axis[axis] = named ? (AxisAt){width > 1 ? MODE_LANES : MODE_CONST, i, width}
+                              : (AxisAt){MODE_LOOP, 0, 1};
         w->vec = width > 1 ? axis : vec;
         each_instance(w, v, from + 1, points, each, ctx);
     }
@@ -416,7 +421,7 @@ typedef struct Combine {
     const Accum *acc;
     const char *part[256]; /* names of the private instances of one tile point */
     int n;
-    int width;             /* lanes in each: 1 for scalars */
+    int width; /* lanes in each: 1 for scalars */
 } Combine;
 
 static void collect_part(Writer *w, const void *ctx)
@@ -433,10 +438,11 @@ static void write_join(Writer *w, const Combine *c, const char *into, const char
     if (acc_is_sum(c->acc, &value)) {
         buf_printf(w->out, " = %s + %s;\n", into, from);
     } else if (c->width > 1) {
-        buf_printf(w->out, " = %s((%s < %s) | (%s != %s), %s, %s);\n", aid(w, AID_SELECT, c->width), into, from, from,
-                   from, from, into);
+        buf_printf(w->out, " = %s((%s < %s) | (%s != %s), %s, %s);\n",
+                   aid(w, AID_SELECT, c->width), into, from, from, from, from, into);
     } else {
-        buf_printf(w->out, " = %s < %s || %s != %s ? %s : %s;\n", into, from, from, from, from, into);
+        buf_printf(w->out, " = %s < %s || %s != %s ? %s : %s;\n", into, from, from, from, from,
+                   into);
     }
 }
 
@@ -458,7 +464,9 @@ static void combine_point(Writer *w, const void *ctx)
     line(w, in_array(w, &v->shape) ? "" : dtype_ctype(w->k->nest.var.at[c->acc->var].dtype));
     buf_printf(w->out, "%s%s = ", in_array(w, &v->shape) ? "" : " ", var_name(w, c->acc->var));
     if (c->width > 1) {
-        buf_printf(w->out, "%s(%s);\n", aid(w, acc_is_sum(c->acc, &value) ? AID_SUM : AID_MAX, c->width), c->part[0]);
+        buf_printf(w->out, "%s(%s);\n",
+                   aid(w, acc_is_sum(c->acc, &value) ? AID_SUM : AID_MAX, c->width),
+                   c->part[0]);
     } else {
         buf_printf(w->out, "%s;\n", c->part[0]);
     }

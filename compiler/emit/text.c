@@ -40,12 +40,14 @@ int shape_width(const Writer *w, const VarShape *v, int i)
 const char *plain_name(Writer *w, int var)
 {
     const VarAt *v = &w->var[var];
-    const char *name = arena_printf(w->m, "%s%s", c_name(w, w->k->nest.var.at[var].name), v->priv ? "p" : "");
+    const char *name =
+        arena_printf(w->m, "%s%s", c_name(w, w->k->nest.var.at[var].name), v->priv ? "p" : "");
     for (int i = 0; i < v->shape.n; i++) {
         bool apart = v->shape.axis[i] == w->apart_axis;
         const AxisAt *a = apart ? &w->apart : &w->axis[v->shape.axis[i]];
         if (shape_width(w, &v->shape, i) > 0) {
-            name = arena_printf(w->m, "%s_%" PRId64, name, a->value / (a->width ? a->width : 1));
+            name =
+                arena_printf(w->m, "%s_%" PRId64, name, a->value / (a->width ? a->width : 1));
         }
     }
     return name;
@@ -65,7 +67,8 @@ const char *var_name(Writer *w, int var)
             continue;
         }
         name = a->mode == MODE_LOOP
-                   ? arena_printf(w->m, "%s[%s]", name, c_name(w, w->k->nest.axis.at[v->shape.axis[i]].name))
+                   ? arena_printf(w->m, "%s[%s]", name,
+                                  c_name(w, w->k->nest.axis.at[v->shape.axis[i]].name))
                    : arena_printf(w->m, "%s[%" PRId64 "]", name, a->value);
     }
     return name;
@@ -128,13 +131,14 @@ static const char *c_widen(const void *ctx, int operand)
 
 /* Float to integer: C leaves what does not fit undefined, so these saturate; NaN is 0. Guarded, so that
  * the C of many kernels may stand in one file. */
-#define SATURATE(t, ctype, bound, MIN, MAX)                                                 \
-    {"f32_to_" t "(",                                                                       \
-     "#ifndef NC_TO_" MIN "\n#define NC_TO_" MIN "\n"                                       \
-     "static inline " ctype " f32_to_" t "(float x)\n{\n"                                   \
-     "    if (x >= " bound ") {\n        return " MAX ";\n    }\n"                          \
-     "    if (x < -" bound ") {\n        return " MIN ";\n    }\n"                          \
-     "    return x == x ? (" ctype ")x : 0;\n}\n#endif\n\n"}
+#define SATURATE(t, ctype, bound, MIN, MAX)                                            \
+    {                                                                                  \
+        "f32_to_" t "(", "#ifndef NC_TO_" MIN "\n#define NC_TO_" MIN "\n"              \
+                         "static inline " ctype " f32_to_" t "(float x)\n{\n"          \
+                         "    if (x >= " bound ") {\n        return " MAX ";\n    }\n" \
+                         "    if (x < -" bound ") {\n        return " MIN ";\n    }\n" \
+                         "    return x == x ? (" ctype ")x : 0;\n}\n#endif\n\n"        \
+    }
 
 const CastHelper cast_helpers[N_DTYPES] = {
     [DT_I64] = SATURATE("i64", "int64_t", "0x1p+63f", "INT64_MIN", "INT64_MAX"),
@@ -171,7 +175,8 @@ static bool index_only(const Expr *x)
         return true;
     }
     bool leaf = x->kind == X_AXIS || x->kind == X_SYM || x->kind == X_CONST;
-    return x->dtype == DT_I64 && (leaf || (x->kind == X_OP && index_only(x->a) && index_only(x->b)));
+    return x->dtype == DT_I64 &&
+           (leaf || (x->kind == X_OP && index_only(x->a) && index_only(x->b)));
 }
 
 static const Expr *axes_here(Writer *w, const Expr *x)

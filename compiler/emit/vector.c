@@ -14,7 +14,8 @@ int width_for(const Writer *w, int64_t lanes)
 static bool axis_has_lanes(const Writer *w, int axis)
 {
     const Axis *a = &w->k->nest.axis.at[axis];
-    return axis == w->vec || (a->outer && (axis_has_lanes(w, a->outer) || axis_has_lanes(w, a->inner)));
+    return axis == w->vec ||
+           (a->outer && (axis_has_lanes(w, a->outer) || axis_has_lanes(w, a->inner)));
 }
 
 static bool acc_in_lanes(const Writer *w, const VarAt *v)
@@ -65,9 +66,10 @@ const char *dot_text(Writer *w, const Accum *acc)
     check(dot_factors(acc, &x, &y));
     int n = lanes(w);
     aid(w, AID_BYTES, n);
-    return arena_printf(w->m, "%s(%s, same_bytes%d(&%s[%s]), bytes%d(&%s[%s]))", aid(w, AID_DOT, n), var_name(w, acc->var), n,
-                        c_name(w, w->k->operand.at[x->a->id].name), scalar_text(w, x->a->a), n, c_name(w, w->k->operand.at[y->a->id].name),
-                        scalar_text(w, y->a->a));
+    return arena_printf(w->m, "%s(%s, same_bytes%d(&%s[%s]), bytes%d(&%s[%s]))",
+                        aid(w, AID_DOT, n), var_name(w, acc->var), n,
+                        c_name(w, w->k->operand.at[x->a->id].name), scalar_text(w, x->a->a), n,
+                        c_name(w, w->k->operand.at[y->a->id].name), scalar_text(w, y->a->a));
 }
 
 /* lane0 + l <= bound in lane l: l is compared with bound - lane0. */
@@ -85,8 +87,11 @@ static const char *vector_unary(Writer *w, const Expr *x)
     static const struct {
         ScalarOp op;
         Aid aid;
-    } calls[] = {{S_EXP, AID_MAP_EXPF}, {S_SQRT, AID_MAP_SQRTF}, {S_SIN, AID_MAP_SINF},
-                 {S_COS, AID_MAP_COSF}, {S_EXP_APPROX, AID_EXP}};
+    } calls[] = {{S_EXP, AID_MAP_EXPF},
+                 {S_SQRT, AID_MAP_SQRTF},
+                 {S_SIN, AID_MAP_SINF},
+                 {S_COS, AID_MAP_COSF},
+                 {S_EXP_APPROX, AID_EXP}};
     const char *a = vector_text(w, x->a);
     for (size_t i = 0; i < countof(calls); i++) {
         if (calls[i].op == x->op) {
@@ -118,7 +123,8 @@ static const char *vector_select(Writer *w, const Expr *x)
     if (!lanes_vary(w, x->a)) {
         return arena_printf(w->m, "(%s ? %s : %s)", scalar_text(w, x->a), a, b);
     }
-    return arena_printf(w->m, "%s(%s, %s, %s)", aid(w, AID_SELECT, lanes(w)), vector_text(w, x->a), a, b);
+    return arena_printf(w->m, "%s(%s, %s, %s)", aid(w, AID_SELECT, lanes(w)),
+                        vector_text(w, x->a), a, b);
 }
 
 const char *vector_text(Writer *w, const Expr *x)
@@ -130,15 +136,16 @@ const char *vector_text(Writer *w, const Expr *x)
     switch (x->kind) {
     case X_VAR: return var_name(w, x->id);
     case X_LOAD:
-        return arena_printf(w->m, "%s(&%s[%s])",
-                            aid(w, w->k->operand.at[x->id].bf16 ? AID_LOAD_BF16 : AID_LOAD, lanes(w)), c_name(w, w->k->operand.at[x->id].name),
-                            scalar_text(w, x->a));
+        return arena_printf(
+            w->m, "%s(&%s[%s])",
+            aid(w, w->k->operand.at[x->id].bf16 ? AID_LOAD_BF16 : AID_LOAD, lanes(w)),
+            c_name(w, w->k->operand.at[x->id].name), scalar_text(w, x->a));
     case X_OP: return vector_op(w, x);
     case X_SELECT: return vector_select(w, x);
     case X_CAST: return call1(w, AID_FLOATS, vector_text(w, x->a));
     case X_FMA:
-        return arena_printf(w->m, "%s(%s, %s, %s)", aid(w, AID_FMA, lanes(w)), vector_text(w, x->a),
-                            vector_text(w, x->b), vector_text(w, x->c));
+        return arena_printf(w->m, "%s(%s, %s, %s)", aid(w, AID_FMA, lanes(w)),
+                            vector_text(w, x->a), vector_text(w, x->b), vector_text(w, x->c));
     default: bug("an expression of kind %d differs between lanes", (int)x->kind);
     }
 }

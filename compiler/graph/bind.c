@@ -342,8 +342,7 @@ static void check_sizes(const Graph *g, const Sizes *z)
             fail(e, E_RANGE, "%s (%s): %.700s", c->what, place(g, c->node), err.text);
         }
         if (value < 0) {
-            fail(e, E_RANGE,
-                 "%s, %.200s, is %lld with %.200s, and must not be negative (%s).",
+            fail(e, E_RANGE, "%s, %.200s, is %lld with %.200s, and must not be negative (%s).",
                  c->what, dim_text(e, c->at_least_zero), (long long)value, sizes_text(g, z),
                  place(g, c->node));
         }

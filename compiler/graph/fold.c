@@ -47,7 +47,8 @@ static Node *fold(void *ctx, const Node *n, Node *const *in)
     Fold *f = ctx;
     Env *e = f->g->env;
     int64_t count;
-    if (!foldable(n, in, &count) || f->folded_bytes + count * dtype_bytes(n->dtype) > MAX_FOLDED_BYTES) {
+    if (!foldable(n, in, &count) ||
+        f->folded_bytes + count * dtype_bytes(n->dtype) > MAX_FOLDED_BYTES) {
         return node_make(e, n->op, in, n->n_in, &n->attr, n->line);
     }
     Tensor *operand = arena_array(&e->kernel, Tensor, n->n_in);

@@ -6,13 +6,19 @@
 #include "base/base.h"
 #include "graph/ops.h"
 
-typedef enum Family { FAMILY_LEAF, FAMILY_ELEM, FAMILY_REDUCE, FAMILY_MOVE, FAMILY_MATMUL, FAMILY_GATHER } Family;
+typedef enum Family {
+    FAMILY_LEAF,
+    FAMILY_ELEM,
+    FAMILY_REDUCE,
+    FAMILY_MOVE,
+    FAMILY_MATMUL,
+    FAMILY_GATHER
+} Family;
 
 typedef enum Op {
 #define X(id, ...) OP_##id,
-    GRAPH_OPS(X)
+    GRAPH_OPS(X) N_OPS
 #undef X
-    N_OPS
 } Op;
 
 /* Which attributes an op takes; the listings show them in this order. */
@@ -30,41 +36,42 @@ enum {
 };
 
 typedef struct Attr {
-    const char *name;  /* input, weight */
-    Dtype dtype;       /* input weight const iota cast */
-    Shape shape;       /* input weight const iota reshape broadcast */
-    const void *value; /* const: row-major elements, owned by the graph's Env */
-    Dim expr;          /* dim */
-    int axis;          /* iota reduce_* slice concat */
+    const char *name;           /* input, weight */
+    Dtype dtype;                /* input weight const iota cast */
+    Shape shape;                /* input weight const iota reshape broadcast */
+    const void *value;          /* const: row-major elements, owned by the graph's Env */
+    Dim expr;                   /* dim */
+    int axis;                   /* iota reduce_* slice concat */
     int n_perm, perm[MAX_RANK]; /* permute */
-    Dim start, stop;   /* slice */
-    Shape at;          /* update: where the value begins in the buffer, one offset an axis */
+    Dim start, stop;            /* slice */
+    Shape at; /* update: where the value begins in the buffer, one offset an axis */
 } Attr;
 
 typedef struct Node Node;
 struct Node {
     Op op;
-    Dtype dtype;  /* inferred */
-    Shape shape;  /* inferred, canonical dims */
+    Dtype dtype; /* inferred */
+    Shape shape; /* inferred, canonical dims */
     int n_in;
-    Node **in;    /* operands */
+    Node **in; /* operands */
     Attr attr;
-    int id;       /* index in the graph's node list; -1 before graph_finish */
-    int line;     /* line of a .ncg file, or 0 */
+    int id;   /* index in the graph's node list; -1 before graph_finish */
+    int line; /* line of a .ncg file, or 0 */
 };
 
 typedef struct OpInfo {
     const char *name;
     Family family;
     int arity; /* -1: one or more */
-    Dtype (*dtype_rule)(Env *e, const Node *n); /* from operands and attributes; fails with E_TYPE */
+    /* From operands and attributes; fails with E_TYPE. */
+    Dtype (*dtype_rule)(Env *e, const Node *n);
     Shape (*shape_rule)(Env *e, const Node *n); /* fails with E_SHAPE */
-    unsigned attrs; /* A_* */
-    int scalar;     /* ScalarOp of an elementwise op, or -1 */
+    unsigned attrs;                             /* A_* */
+    int scalar;                                 /* ScalarOp of an elementwise op, or -1 */
     const char *meaning;
 } OpInfo;
 
-extern const OpInfo op_info[N_OPS]; /* rules.c */
+extern const OpInfo op_info[N_OPS];                  /* rules.c */
 bool op_parse(const char *name, size_t len, Op *op); /* rules.c */
 
 typedef struct Output {
@@ -76,7 +83,7 @@ typedef struct Output {
 typedef struct SizeCheck {
     Dim at_least_zero; /* must evaluate to >= 0 */
     const Node *node;  /* who asks first, for the message */
-    const char *what;  /* what the polynomial is: "slice: start", "dimension 1 of reshape" ... */
+    const char *what; /* what the polynomial is: "slice: start", "dimension 1 of reshape" ... */
 } SizeCheck;
 
 typedef struct Graph {
@@ -86,7 +93,8 @@ typedef struct Graph {
     Vec(Output) outputs; /* in order */
     Vec(Node *) nodes;   /* topological: post-order from inputs, then outputs */
     Vec(Node *) weights; /* in order of first appearance in nodes */
-    Vec(Sym) symbols;    /* plain symbols of the inputs' shapes, first appearance: run-time slots */
+    /* Plain symbols of the inputs' shapes, first appearance: run-time slots. */
+    Vec(Sym) symbols;
     Vec(SizeCheck) checks; /* deduplicated; collected by graph_finish */
 } Graph;
 
@@ -100,7 +108,7 @@ Node *node_make(Env *e, Op op, Node *const *in, int n_in, const Attr *attr, int 
 const char *node_type_text(Env *e, const Node *n); /* "f32[seq, 4]", in e->kernel */
 
 Graph *graph_new(Env *e, const char *name);
-void graph_input(Graph *g, Node *input);                    /* declares it */
+void graph_input(Graph *g, Node *input); /* declares it */
 void graph_output(Graph *g, const char *name, Node *node);
 /* Orders, numbers, collects and validates; call once. A node belongs to one graph: a pass that
  * rebuilds a graph makes all of its nodes anew, the inputs too. */
@@ -112,7 +120,8 @@ void node_infer(Env *e, const Node *n, Dtype *dtype, Shape *shape);
 int axis_of(Env *e, const Node *n, int rank); /* attr.axis normalised to 0..rank-1, or fails */
 
 /* ---- validate.c ------------------------------------------------------------ */
-void graph_validate(const Graph *g); /* the six rules of the spec; fails with E_GRAPH or what inference says */
+/* The six rules of the spec; fails with E_GRAPH or what inference says. */
+void graph_validate(const Graph *g);
 
 /* ---- frontend.c: implicit behaviour lives here only (NumPy broadcasting, weak scalars) --- */
 typedef struct Front { /* a graph being written */
@@ -122,9 +131,11 @@ typedef struct Front { /* a graph being written */
 
 void front_init(Front *f, Env *e, const char *name);
 Node *f_input(Front *f, const char *name, Dtype t, Shape shape);
-Node *f_weight(Front *f, const char *name, Dtype t, Shape shape); /* fails: declared with another type */
+/* Fails: declared with another type. */
+Node *f_weight(Front *f, const char *name, Dtype t, Shape shape);
 Node *f_const(Front *f, Dtype t, Shape shape, const void *data);
-Node *f_scalar(Front *f, Dtype t, double v); /* fails: bool, or not exactly an int dtype's value */
+/* Fails: bool, or not exactly an int dtype's value. */
+Node *f_scalar(Front *f, Dtype t, double v);
 Node *f_iota(Front *f, Dtype t, Shape shape, int axis);
 Node *f_dim(Front *f, Dim d); /* i64[]; a const when d is a plain integer */
 Node *f_unary(Front *f, Op op, Node *x);
@@ -132,11 +143,12 @@ Node *f_binary(Front *f, Op op, Node *a, Node *b); /* broadcasts both to their c
 Node *f_binary_k(Front *f, Op op, Node *a, double k); /* scalar on the right, of a's dtype */
 Node *f_k_binary(Front *f, Op op, double k, Node *b); /* scalar on the left */
 Node *f_where(Front *f, Node *cond, Node *a, Node *b);
-Node *f_cast(Front *f, Node *x, Dtype t);          /* no node when it is t already */
+Node *f_cast(Front *f, Node *x, Dtype t); /* no node when it is t already */
 Node *f_reduce(Front *f, Op op, Node *x, int axis);
-Node *f_reshape(Front *f, Node *x, Shape shape);   /* no node when the shape is the same */
+Node *f_reshape(Front *f, Node *x, Shape shape); /* no node when the shape is the same */
 Node *f_permute(Front *f, Node *x, int n, const int *perm);
-Node *f_broadcast_to(Front *f, Node *x, Shape shape); /* reshape and broadcast as needed, none if equal */
+/* Reshape and broadcast as needed, none if equal. */
+Node *f_broadcast_to(Front *f, Node *x, Shape shape);
 Node *f_slice(Front *f, Node *x, int axis, Dim start, Dim stop);
 Node *f_concat(Front *f, Node *const *x, int n, int axis);
 Node *f_update(Front *f, Node *buffer, Node *value, Shape at);
@@ -149,20 +161,23 @@ Node *c_rms_norm(Front *f, Node *x, Node *gain, float eps);
 Node *c_sigmoid(Front *f, Node *x);
 Node *c_silu(Front *f, Node *x);
 Node *c_softmax(Front *f, Node *x);
-Node *c_rope_inverse(Front *f, int head_dim, double theta);           /* f32 const [head_dim/2] */
-void c_rope_tables(Front *f, Node *inverse, Dim seq, Dim past, Node **cos, Node **sin); /* [seq, d] */
+/* f32 const [head_dim/2] */
+Node *c_rope_inverse(Front *f, int head_dim, double theta);
+/* [seq, d] */
+void c_rope_tables(Front *f, Node *inverse, Dim seq, Dim past, Node **cos, Node **sin);
 Node *c_rotate_half(Front *f, Node *x);
 Node *c_rope(Front *f, Node *x, Node *cos, Node *sin);
 Node *c_repeat_kv(Front *f, Node *x, int groups);
 Node *c_causal_mask(Front *f, Dim seq, Dim past);
 
 /* ---- listing.c, ops_table.c ------------------------------------------------- */
-void graph_listing(const Graph *g, Buf *out);  /* the deterministic listing of spec graph-ir 6 */
-void graph_json(const Graph *g, Buf *out);     /* the same as JSON */
-void ops_table(Buf *out);                      /* ops.h as the page docs/ops.md */
+/* The deterministic listing of spec graph-ir 6. */
+void graph_listing(const Graph *g, Buf *out);
+void graph_json(const Graph *g, Buf *out); /* the same as JSON */
+void ops_table(Buf *out);                  /* ops.h as the page docs/ops.md */
 
 /* ---- ncg.c, ncg_lex.c, ncg_parse.c: the complete text form ------------------- */
-void ncg_print(const Graph *g, Buf *out);      /* parses back to an equal graph */
+void ncg_print(const Graph *g, Buf *out); /* parses back to an equal graph */
 /* Fails with E_SYNTAX, E_TYPE, E_SHAPE or E_GRAPH, "file:line:col: ..." first. */
 Graph *ncg_parse(Env *e, const char *text, size_t len, const char *file);
 bool graph_eq(const Graph *a, const Graph *b); /* same nodes, attributes, names, order */
@@ -183,18 +198,21 @@ typedef struct NamedTensor {
 int64_t tensor_count(const Tensor *t); /* elements */
 /* What node n gives at these values of symbols, which have been checked: dtype and dims; no data. */
 Tensor tensor_of_node(const Node *n, const int64_t value[MAX_SYMBOLS]);
-Tensor tensor_new(Env *e, Arena *a, Dtype t, int rank, const int64_t *dim); /* zeroed; fails when absurd */
+/* Zeroed; fails when absurd. */
+Tensor tensor_new(Env *e, Arena *a, Dtype t, int rank, const int64_t *dim);
 
 typedef struct Args { /* one call's arguments */
-    const NamedTensor *input;  int n_inputs;
-    const NamedTensor *weight; int n_weights; /* more than the graph uses is fine */
+    const NamedTensor *input;
+    int n_inputs;
+    const NamedTensor *weight;
+    int n_weights; /* more than the graph uses is fine */
 } Args;
 
 /* Checks names, dtypes and shapes, binds the symbols, evaluates every SizeCheck. Nothing has run yet
  * when it fails: false fills err (E_INPUT or E_RANGE), naming what and where. z may come pre-seeded.
  * input[i], weight[i]: the tensors in the graph's own order. */
-bool graph_bind(const Graph *g, const Args *args, Sizes *z, const Tensor **input, const Tensor **weight,
-                Err *err);
+bool graph_bind(const Graph *g, const Args *args, Sizes *z, const Tensor **input,
+                const Tensor **weight, Err *err);
 /* Only the sizes: symbols already in z, every SizeCheck evaluated. */
 bool graph_check_sizes(const Graph *g, const Sizes *z, Err *err);
 
@@ -204,11 +222,12 @@ typedef void (*Gemm)(int64_t m, int64_t n, int64_t k, const float *a, const floa
 /* Runs the graph. out: one tensor an output, contiguous, in arena a. gemm NULL: sums in index
  * order, f32, multiply then add (the definition); else it is called for each f32 matrix product.
  * False fills err. Peak memory: values are freed after their last use. */
-bool graph_interpret(const Graph *g, const Args *args, Gemm gemm, Arena *a, Tensor *out, Err *err);
+bool graph_interpret(const Graph *g, const Args *args, Gemm gemm, Arena *a, Tensor *out,
+                     Err *err);
 /* One node on concrete operands; used by constant folding. in[i] matches n->in[i]. out comes with
  * its dtype, dims and memory set; its elements are filled in. Not for input and weight nodes. */
-bool node_eval(const Graph *g, const Node *n, const Sizes *z, const Tensor *const *in, Gemm gemm,
-               Tensor *out, Err *err);
+bool node_eval(const Graph *g, const Node *n, const Sizes *z, const Tensor *const *in,
+               Gemm gemm, Tensor *out, Err *err);
 
 /* ---- passes: cse.c fold.c (each returns a new, finished graph; bitwise equal) --- */
 Graph *graph_cse(const Graph *g);

@@ -69,14 +69,18 @@ static void put_attributes(unsigned attrs, Buf *out)
 }
 
 /* What the page says before its tables. */
-static const char ops_intro[] =
-    "# The operations of a graph\n\n"
-    "Printed by `nanocompile dump ops` from `compiler/graph/ops.h`. There are 26 primitives. Two\n"
-    "rows are none of them: `input`, which declares an argument, and `update`, which the cache pass adds. Dtypes\n"
-    "are f32, i64, i32, i8 and bool. A size is an integer or a polynomial in symbols, and every symbol must be\n"
-    "the whole size of some axis of an input.\n\n"
-    "In a `.ncg` file a statement is `NAME = OP OPERAND, ... ATTRIBUTE ...`, one a line, each after those it\n"
-    "uses; the file begins with `graph NAME` and ends with `return NAME=OPERAND, ...`. `#` begins a comment.\n\n";
+static const char ops_intro[] = "# The operations of a graph\n\n"
+                                "Printed by `nanocompile dump ops` from "
+                                "`compiler/graph/ops.h`. There are 26 primitives. Two\n"
+                                "rows are none of them: `input`, which declares an argument, "
+                                "and `update`, which the cache pass adds. Dtypes\n"
+                                "are f32, i64, i32, i8 and bool. A size is an integer or a "
+                                "polynomial in symbols, and every symbol must be\n"
+                                "the whole size of some axis of an input.\n\n"
+                                "In a `.ncg` file a statement is `NAME = OP OPERAND, ... "
+                                "ATTRIBUTE ...`, one a line, each after those it\n"
+                                "uses; the file begins with `graph NAME` and ends with `return "
+                                "NAME=OPERAND, ...`. `#` begins a comment.\n\n";
 
 static void put_attribute_table(Buf *out)
 {

@@ -7,11 +7,11 @@
 #include <string.h>
 
 static StepFn *const step_fn[N_STEPS] = {
-    [STEP_SPLIT] = step_split, [STEP_ORDER] = step_order,   [STEP_ACC] = step_acc,
-    [STEP_VEC] = step_vec,     [STEP_UNROLL] = step_unroll, [STEP_FMA] = step_fma,
-    [STEP_DOT] = step_dot,     [STEP_APPROX] = step_approx, [STEP_PACK] = step_pack,   [STEP_KEEP] = step_keep,
-    [STEP_STORE] = step_store, [STEP_CUT] = step_cut,     [STEP_STAGE] = step_stage,
-    [STEP_PREFETCH] = step_prefetch, [STEP_PAR] = step_par,
+    [STEP_SPLIT] = step_split, [STEP_ORDER] = step_order,       [STEP_ACC] = step_acc,
+    [STEP_VEC] = step_vec,     [STEP_UNROLL] = step_unroll,     [STEP_FMA] = step_fma,
+    [STEP_DOT] = step_dot,     [STEP_APPROX] = step_approx,     [STEP_PACK] = step_pack,
+    [STEP_KEEP] = step_keep,   [STEP_STORE] = step_store,       [STEP_CUT] = step_cut,
+    [STEP_STAGE] = step_stage, [STEP_PREFETCH] = step_prefetch, [STEP_PAR] = step_par,
 };
 
 void refuse(Apply *a, const char *fmt, ...)
@@ -29,7 +29,8 @@ void refuse(Apply *a, const char *fmt, ...)
 void need_words(Apply *a, int least, int most)
 {
     if (a->n_words < least || a->n_words > most) {
-        refuse(a, "takes %d%s arguments, not %d", least, most > least ? " or more" : "", a->n_words);
+        refuse(a, "takes %d%s arguments, not %d", least, most > least ? " or more" : "",
+               a->n_words);
     }
 }
 
@@ -38,7 +39,8 @@ int64_t number_word(Apply *a, const char *word, int64_t least, int64_t most)
     char *end;
     long long v = strtoll(word, &end, 10);
     if (*end || end == word || v < least || v > most) {
-        refuse(a, "'%s' is not a number from %lld to %lld", word, (long long)least, (long long)most);
+        refuse(a, "'%s' is not a number from %lld to %lld", word, (long long)least,
+               (long long)most);
     }
     return v;
 }
@@ -159,8 +161,9 @@ bool acc_is_max(const Accum *acc, const Expr **value)
 
 /* ---- copying and applying ---- */
 
-#define COPY_VEC(m, v)                                                                 \
-    ((v).at = (v).n ? arena_dup((m), (v).at, (size_t)(v).n * sizeof *(v).at) : NULL, (v).cap = (v).n)
+#define COPY_VEC(m, v)                                                               \
+    ((v).at = (v).n ? arena_dup((m), (v).at, (size_t)(v).n * sizeof *(v).at) : NULL, \
+     (v).cap = (v).n)
 
 static Kernel *copy_kernel(Arena *m, const Kernel *from)
 {
@@ -257,7 +260,8 @@ static Kernel *refused(Env *e, const Job *j, Err *why)
     return NULL;
 }
 
-Kernel *kernel_schedule(Env *e, Arena *m, const Kernel *naive, const Schedule *s, int n_steps, Err *why)
+Kernel *kernel_schedule(Env *e, Arena *m, const Kernel *naive, const Schedule *s, int n_steps,
+                        Err *why)
 {
     Job j = {m, naive, s, n_steps < s->n ? n_steps : s->n, 0, NULL, NULL};
     if (!env_try(e, apply_all, &j)) {

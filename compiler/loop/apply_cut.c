@@ -19,15 +19,17 @@ static const Expr *bound_word(Apply *a, const char *word)
 static int add_axis(Apply *a, const Axis *like, const char *suffix, const Expr *extent)
 {
     *vec_push(a->m, &a->k->nest.axis) =
-        (Axis){.name = arena_printf(a->m, "%s.%s", like->name, suffix), .kind = like->kind, .extent = extent};
+        (Axis){.name = arena_printf(a->m, "%s.%s", like->name, suffix),
+               .kind = like->kind,
+               .extent = extent};
     return a->k->nest.axis.n - 1;
 }
 
 typedef struct Copy { /* how one of the two phases differs from the one that was cut */
     Apply *a;
     int axis;
-    const Expr *index;   /* in place of the axis */
-    int first_var;       /* its variables are old + first_var; 0: the old ones */
+    const Expr *index; /* in place of the axis */
+    int first_var;     /* its variables are old + first_var; 0: the old ones */
     const Phase *phase;
 } Copy;
 
@@ -88,16 +90,19 @@ static Phase copy_phase(const Copy *c, int axis)
     }
     for (int i = 0; i < p->body.n; i++) {
         Stmt s = p->body.at[i];
-        *vec_push(m, &out.body) = (Stmt){s.kind, var_in(c, s.var), copied(c, s.index), copied(c, s.value), s.code};
+        *vec_push(m, &out.body) =
+            (Stmt){s.kind, var_in(c, s.var), copied(c, s.index), copied(c, s.value), s.code};
     }
     for (int i = 0; i < p->acc.n; i++) {
         Accum acc = p->acc.at[i];
-        *vec_push(m, &out.acc) = (Accum){var_in(c, acc.var), copied(c, acc.init), copied(c, acc.update)};
+        *vec_push(m, &out.acc) =
+            (Accum){var_in(c, acc.var), copied(c, acc.init), copied(c, acc.update)};
     }
     for (int i = 0; i < p->finish.n; i++) {
         Stmt s = p->finish.at[i];
-        *vec_push(m, &out.finish) = (Stmt){s.kind, s.kind == STMT_LET ? var_in(c, s.var) : s.var, copied(c, s.index),
-                                           copied(c, s.value), s.code};
+        *vec_push(m, &out.finish) =
+            (Stmt){s.kind, s.kind == STMT_LET ? var_in(c, s.var) : s.var, copied(c, s.index),
+                   copied(c, s.value), s.code};
     }
     return out;
 }
@@ -133,13 +138,15 @@ void step_cut(Apply *a)
     int high = add_axis(a, &whole, "1", x_op(a->m, S_SUB, whole.extent, at));
     int n_vars = n->var.n, where = (int)(p - n->phase.at);
     for (int i = 0; i < n_vars; i++) {
-        *vec_push(a->m, &n->var) = (Var){arena_printf(a->m, "%s.b", n->var.at[i].name), n->var.at[i].dtype};
+        *vec_push(a->m, &n->var) =
+            (Var){arena_printf(a->m, "%s.b", n->var.at[i].name), n->var.at[i].dtype};
     }
     Phase old = *p;
     Copy below = {a, axis, x_axis(a->m, low), 0, &old};
     Copy above = {a, axis, x_op(a->m, S_ADD, x_axis(a->m, high), at), n_vars, &old};
     vec_push(a->m, &n->phase);
-    memmove(&n->phase.at[where + 1], &n->phase.at[where], (size_t)(n->phase.n - where - 1) * sizeof *n->phase.at);
+    memmove(&n->phase.at[where + 1], &n->phase.at[where],
+            (size_t)(n->phase.n - where - 1) * sizeof *n->phase.at);
     n->phase.at[where] = copy_phase(&below, low);
     n->phase.at[where + 1] = copy_phase(&above, high);
 }

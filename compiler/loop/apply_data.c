@@ -74,7 +74,9 @@ static Pack *parse_layout(Apply *a, const char *layout)
         }
         const Axis *x = axis_of_nest(a, axis);
         p->axis[p->n] = axis;
-        p->extent[p->n++] = axis_peels(&a->k->nest, axis) ? x_op(a->m, S_ADD, x->extent, x_int(a->m, 1)) : x->extent;
+        p->extent[p->n++] = axis_peels(&a->k->nest, axis)
+                                ? x_op(a->m, S_ADD, x->extent, x_int(a->m, 1))
+                                : x->extent;
     }
     return p;
 }
@@ -85,7 +87,8 @@ static const Expr *panel_index(Apply *a, Pack *p)
     const Expr *index = x_int(a->m, 0);
     p->count = x_int(a->m, 1);
     for (int i = 0; i < p->n; i++) {
-        index = x_op(a->m, S_ADD, x_op(a->m, S_MUL, index, p->extent[i]), x_axis(a->m, p->axis[i]));
+        index =
+            x_op(a->m, S_ADD, x_op(a->m, S_MUL, index, p->extent[i]), x_axis(a->m, p->axis[i]));
         p->count = x_op(a->m, S_MUL, p->count, p->extent[i]);
     }
     return index;
@@ -140,10 +143,12 @@ void step_pack(Apply *a)
     Outside out = {a, p, -1};
     expr_visit(f.index, need_axis, &out);
     if (out.missing >= 0) {
-        refuse(a, "%s is read along %s, which the layout does not name", o->name, axis_of_nest(a, out.missing)->name);
+        refuse(a, "%s is read along %s, which the layout does not name", o->name,
+               axis_of_nest(a, out.missing)->name);
     }
     for (int i = 0; i < p->n; i++) {
-        for (const Axis *x = axis_of_nest(a, p->axis[i]); x->half_of; x = axis_of_nest(a, x->half_of - 1)) {
+        for (const Axis *x = axis_of_nest(a, p->axis[i]); x->half_of;
+             x = axis_of_nest(a, x->half_of - 1)) {
             if (axis_of_nest(a, x->half_of - 1)->tail == TAIL_OVERLAP) {
                 refuse(a, "tiles of %s overlap", axis_of_nest(a, x->half_of - 1)->name);
             }
@@ -169,7 +174,8 @@ void step_store(Apply *a)
         refuse(a, "%s does not come from bf16: storage must be lossless", o->name);
     }
     if (!o->pack) {
-        refuse(a, "%s is not packed: pack it first, it is converted as it is laid out", o->name);
+        refuse(a, "%s is not packed: pack it first, it is converted as it is laid out",
+               o->name);
     }
     o->bf16 = true;
 }
@@ -227,7 +233,8 @@ static bool same_value(const Twin *t, const Expr *x, const Expr *y)
     if (x->kind == X_CONST) {
         return same && value_same(x->value, y->value, x->dtype);
     }
-    return same && same_value(t, x->a, y->a) && same_value(t, x->b, y->b) && same_value(t, x->c, y->c);
+    return same && same_value(t, x->a, y->a) && same_value(t, x->b, y->b) &&
+           same_value(t, x->c, y->c);
 }
 
 static const Expr *axis_renamed(Arena *m, const Expr *x, int from, int to)
@@ -257,7 +264,8 @@ static void drop_dead_lets(Phase *q)
             expr_visit(q->finish.at[k].value, count_var, var);
         }
         if (q->finish.at[i].kind == STMT_LET && !var[1]) {
-            memmove(&q->finish.at[i], &q->finish.at[i + 1], (size_t)(q->finish.n - i - 1) * sizeof *q->finish.at);
+            memmove(&q->finish.at[i], &q->finish.at[i + 1],
+                    (size_t)(q->finish.n - i - 1) * sizeof *q->finish.at);
             q->finish.n--;
         }
     }
@@ -339,7 +347,8 @@ void step_keep(Apply *a)
     }
     drop_dead_lets(q);
     vec_push(a->m, &p->body);
-    memmove(&p->body.at[at + 2], &p->body.at[at + 1], (size_t)(p->body.n - at - 2) * sizeof *p->body.at);
+    memmove(&p->body.at[at + 2], &p->body.at[at + 1],
+            (size_t)(p->body.n - at - 2) * sizeof *p->body.at);
     p->body.at[at + 1] = (Stmt){.kind = STMT_STORE,
                                 .index = axis_renamed(a->m, index, t.j, r),
                                 .value = x_var(a->m, let.var, let.value->dtype)};

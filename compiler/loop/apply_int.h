@@ -10,7 +10,7 @@
 typedef struct Apply {
     Env *e;
     Arena *m;
-    Kernel *k;        /* edited in place */
+    Kernel *k; /* edited in place */
     int n_words;
     const char *word[MAX_WORDS];
 } Apply;
@@ -24,7 +24,8 @@ void need_words(Apply *a, int least, int most);
 Axis *axis_of_nest(Apply *a, int axis);
 /* The phase whose loops hold this axis, or NULL: it is an outer axis. */
 Phase *phase_of(Apply *a, int axis);
-void check_private_tails(Apply *a); /* apply_math.c: refuses tails that private sums would lose */
+/* apply_math.c: refuses tails that private sums would lose. */
+void check_private_tails(Apply *a);
 void need_no_stage(Apply *a); /* loops stay as they are once something is staged */
 typedef struct Access {
     int operand;
@@ -32,22 +33,27 @@ typedef struct Access {
     bool several;      /* by more than one index */
 } Access;
 Access access_of(Apply *a, int operand); /* apply_data.c: how an operand is read */
-void replace_index(Apply *a, int operand, int with, const Expr *index); /* its loads become loads of `with` */
-void map_exprs(Apply *a, const Expr *(*map)(Apply *a, const Expr *x)); /* every expression, bottom up */
+/* Its loads become loads of `with` */
+void replace_index(Apply *a, int operand, int with, const Expr *index);
+/* Every expression, bottom up. */
+void map_exprs(Apply *a, const Expr *(*map)(Apply *a, const Expr *x));
 
 /* Asked when all steps are done. */
 void check_all_lanes(Apply *a); /* apply_lanes.c: refuses what axes in lanes cannot do */
-void check_pads(Apply *a);      /* apply_reads.c: refuses reads beyond padded axes, but for panels */
+/* apply_reads.c: refuses reads beyond padded axes, but for panels. */
+void check_pads(Apply *a);
 
 /* apply_reads.c: refuse reads that would leave the operand where a condition now guards them */
-void need_reads_inside(Apply *a, const Expr *x);      /* all of x, whose lanes take both branches */
-void need_read_everywhere(Apply *a, int operand);     /* of the operand, for a whole tile */
+/* All of x, whose lanes take both branches. */
+void need_reads_inside(Apply *a, const Expr *x);
+void need_read_everywhere(Apply *a, int operand); /* of the operand, for a whole tile */
 
 typedef void StepFn(Apply *a);
-StepFn step_split, step_order, step_unroll, step_par;              /* apply_loops.c */
-StepFn step_acc, step_vec, step_fma, step_dot, step_approx;        /* apply_math.c */
-StepFn step_pack, step_store, step_prefetch, step_keep;                        /* apply_data.c */
-StepFn step_stage;                                                 /* apply_stage.c */
-StepFn step_cut;                                                   /* apply_cut.c */
+StepFn step_split, step_order, step_unroll, step_par;       /* apply_loops.c */
+StepFn step_acc, step_vec, step_fma, step_dot, step_approx; /* apply_math.c */
+/* apply_data.c */
+StepFn step_pack, step_store, step_prefetch, step_keep;
+StepFn step_stage; /* apply_stage.c */
+StepFn step_cut;   /* apply_cut.c */
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "loop/apply_int.h"
 
-typedef struct Lanes { /* looking through the expressions of one phase for what lanes cannot do */
+/* Looking through the expressions of one phase for what lanes cannot do. */
+typedef struct Lanes {
     Apply *a;
     int axis;
     bool varies[512]; /* by variable: differs from lane to lane */
@@ -21,7 +22,8 @@ static void check_access(Lanes *l, const Expr *index, const char *operand)
         refuse(l->a, "the index of %s is not linear in %s", operand, axis);
     }
     if (stride != 0 && stride != 1) {
-        refuse(l->a, "%s is accessed with stride %lld along %s", operand, (long long)stride, axis);
+        refuse(l->a, "%s is accessed with stride %lld along %s", operand, (long long)stride,
+               axis);
     }
 }
 
@@ -31,7 +33,8 @@ static bool lanes_differ_load(Lanes *l, const Expr *x)
     check_access(l, x->a, l->a->k->operand.at[x->id].name);
     index_stride(l->a->e, &l->a->k->nest, x->a, l->axis, &stride);
     if (stride && x->dtype != DT_F32) {
-        refuse(l->a, "%s holds %s: only f32 has lanes", l->a->k->operand.at[x->id].name, dtype_name(x->dtype));
+        refuse(l->a, "%s holds %s: only f32 has lanes", l->a->k->operand.at[x->id].name,
+               dtype_name(x->dtype));
     }
     return stride != 0;
 }
@@ -40,7 +43,8 @@ static bool lanes_differ_load(Lanes *l, const Expr *x)
 static bool lane_compare(Lanes *l, const Expr *x)
 {
     int64_t stride;
-    bool linear = x->kind == X_OP && (x->op == S_LE || x->op == S_LT) && x->a->dtype == DT_I64 &&
+    bool linear = x->kind == X_OP && (x->op == S_LE || x->op == S_LT) &&
+                  x->a->dtype == DT_I64 &&
                   index_stride(l->a->e, &l->a->k->nest, x->a, l->axis, &stride);
     return linear && stride == 1 && !lanes_differ(l, x->b);
 }
@@ -62,7 +66,8 @@ static bool lanes_differ(Lanes *l, const Expr *x)
     }
     if (x->kind == X_AXIS) {
         if (!index_stride(l->a->e, &l->a->k->nest, x, l->axis, &stride) || stride) {
-            refuse(l->a, "a value is computed from the index %s itself", axis_of_nest(l->a, l->axis)->name);
+            refuse(l->a, "a value is computed from the index %s itself",
+                   axis_of_nest(l->a, l->axis)->name);
         }
         return false;
     }
@@ -75,7 +80,8 @@ static bool lanes_differ(Lanes *l, const Expr *x)
     bool b = lanes_differ(l, x->b), c = lanes_differ(l, x->c);
     bool counts = x->kind == X_CAST && x->dtype == DT_F32 && x->a->dtype == DT_I32;
     if ((a || b || c || cond) && x->dtype != DT_F32 && x->dtype != DT_BOOL) {
-        refuse(l->a, "a value of %s differs between lanes: only f32 has lanes", dtype_name(x->dtype));
+        refuse(l->a, "a value of %s differs between lanes: only f32 has lanes",
+               dtype_name(x->dtype));
     }
     if (x->kind == X_SELECT && x->dtype == DT_BOOL && (b || c || cond)) {
         refuse(l->a, "a choice between conditions differs between lanes");
@@ -102,7 +108,8 @@ static void check_stmts(Lanes *l, const Stmt *s, int n)
                 refuse(l->a, "the output is the same element in all lanes");
             }
             if (s[i].value->dtype != DT_F32 && s[i].value->dtype != DT_I32) {
-                refuse(l->a, "the output holds %s: only f32 and i32 have lanes", dtype_name(s[i].value->dtype));
+                refuse(l->a, "the output holds %s: only f32 and i32 have lanes",
+                       dtype_name(s[i].value->dtype));
             }
         }
     }
@@ -126,7 +133,8 @@ static void check_dot(Lanes *l, const Accum *acc, int dot)
         bool linear = index_stride(l->a->e, n, load[i]->a, dot, &along_dot[i]) &&
                       index_stride(l->a->e, n, load[i]->a, l->axis, &along_lanes[i]);
         if (!linear || along_dot[i] != 1) {
-            refuse(l->a, "the four bytes of %s do not lie together", l->a->k->operand.at[load[i]->id].name);
+            refuse(l->a, "the four bytes of %s do not lie together",
+                   l->a->k->operand.at[load[i]->id].name);
         }
     }
     if (along_lanes[0] != 0 || along_lanes[1] != 4) {

@@ -11,8 +11,9 @@
 
 static Tail tail_word(Apply *a, const char *word)
 {
-    static const char *const names[] = {[TAIL_NONE] = "", [TAIL_PEEL] = "peel",       [TAIL_MASK] = "mask",
-                                        [TAIL_PAD] = "pad", [TAIL_OVERLAP] = "overlap", [TAIL_SWITCH] = "switch"};
+    static const char *const names[] = {
+        [TAIL_NONE] = "",   [TAIL_PEEL] = "peel",       [TAIL_MASK] = "mask",
+        [TAIL_PAD] = "pad", [TAIL_OVERLAP] = "overlap", [TAIL_SWITCH] = "switch"};
     for (size_t i = 1; i < countof(names); i++) {
         if (!strcmp(names[i], word)) {
             return (Tail)i;
@@ -21,7 +22,8 @@ static Tail tail_word(Apply *a, const char *word)
     refuse(a, "a tail is peel, mask, pad, overlap or switch, not '%s'", word);
 }
 
-static void replace_in(Apply *a, int *list, int *n, int *cap, int **at, int axis, int outer, int inner)
+static void replace_in(Apply *a, int *list, int *n, int *cap, int **at, int axis, int outer,
+                       int inner)
 {
     for (int i = 0; i < *n; i++) {
         if (list[i] == axis) {
@@ -40,18 +42,43 @@ static void replace_in(Apply *a, int *list, int *n, int *cap, int **at, int axis
 static int add_half(Apply *a, int whole, const char *suffix, const Expr *extent)
 {
     const Axis *w = axis_of_nest(a, whole);
-    *vec_push(a->m, &a->k->nest.axis) = (Axis){.name = arena_printf(a->m, "%s.%s", w->name, suffix),
-                                               .kind = w->kind,
-                                               .extent = extent,
-                                               .half_of = whole + 1};
+    *vec_push(a->m, &a->k->nest.axis) =
+        (Axis){.name = arena_printf(a->m, "%s.%s", w->name, suffix),
+               .kind = w->kind,
+               .extent = extent,
+               .half_of = whole + 1};
     return a->k->nest.axis.n - 1;
 }
 
-static void check_split(Apply *a, int axis, const Axis *x, Tail tail)
+/* In some tail it is shorter than its extent says. */
+static bool shortens(Apply *a, int axis)
 {
-    if (axis_peels(&a->k->nest, axis)) {
-        refuse(a, "behind %s comes the tail of %s", x->name, axis_of_nest(a, x->half_of - 1)->name);
+    int whole = axis_of_nest(a, axis)->half_of - 1;
+    if (whole < 0) {
+        return false;
     }
+    const Axis *w = axis_of_nest(a, whole);
+    bool tail = w->tail == TAIL_PEEL || w->tail == TAIL_SWITCH;
+    bool inner = w->inner == axis;
+    return (inner && tail) || ((!inner || w->tail == TAIL_NONE) && shortens(a, whole));
+}
+
+/* Behind an outer half comes a tail of code of its own, which further halves would lose. */
+static void check_no_tail(Apply *a, int axis)
+{
+    const Axis *x = axis_of_nest(a, axis);
+    int whole = x->half_of - 1;
+    if (whole < 0 || axis_of_nest(a, whole)->outer != axis) {
+        return;
+    }
+    bool none = axis_of_nest(a, whole)->tail == TAIL_NONE;
+    if (axis_peels(&a->k->nest, axis) || (none && shortens(a, whole))) {
+        refuse(a, "behind %s comes the tail of %s", x->name, axis_of_nest(a, whole)->name);
+    }
+}
+
+static void check_split(Apply *a, const Axis *x, Tail tail)
+{
     if (x->vec || x->unroll || x->par || x->priv) {
         refuse(a, "axis %s already has an annotation; split it first", x->name);
     }
@@ -62,7 +89,8 @@ static void check_split(Apply *a, int axis, const Axis *x, Tail tail)
         refuse(a, "a reduce axis cannot overlap: elements would be summed twice");
     }
     if (tail == TAIL_OVERLAP && x->extent->kind != X_CONST) {
-        refuse(a, "the extent of %s is not constant, so a tile may not fit to be moved back", x->name);
+        refuse(a, "the extent of %s is not constant, so a tile may not fit to be moved back",
+               x->name);
     }
 }
 
@@ -75,9 +103,11 @@ void step_split(Apply *a)
     const Expr *extent = axis_of_nest(a, axis)->extent;
     bool divides = extent->kind == X_CONST && extent->value.i % f == 0;
     Tail tail = a->n_words > 2 ? tail_word(a, a->word[2]) : TAIL_NONE;
-    check_split(a, axis, axis_of_nest(a, axis), tail);
+    check_no_tail(a, axis);
+    check_split(a, axis_of_nest(a, axis), tail);
     if (!divides && tail == TAIL_NONE) {
-        refuse(a, "%lld does not divide the extent of %s: say what happens to the tail", (long long)f, a->word[0]);
+        refuse(a, "%lld does not divide the extent of %s: say what happens to the tail",
+               (long long)f, a->word[0]);
     }
     if (tail == TAIL_OVERLAP && extent->value.i < f) {
         refuse(a, "%s has only %lld elements: a tile of %lld cannot be moved back", a->word[0],
@@ -94,10 +124,12 @@ void step_split(Apply *a)
     x->factor = f;
     x->tail = tail;
     Nest *nest = &a->k->nest;
-    replace_in(a, nest->outer.at, &nest->outer.n, &nest->outer.cap, &nest->outer.at, axis, outer, inner);
+    replace_in(a, nest->outer.at, &nest->outer.n, &nest->outer.cap, &nest->outer.at, axis,
+               outer, inner);
     for (int i = 0; i < nest->phase.n; i++) {
         Phase *p = &nest->phase.at[i];
-        replace_in(a, p->loops.at, &p->loops.n, &p->loops.cap, &p->loops.at, axis, outer, inner);
+        replace_in(a, p->loops.at, &p->loops.n, &p->loops.cap, &p->loops.at, axis, outer,
+                   inner);
     }
     check_private_tails(a);
 }
@@ -123,7 +155,8 @@ static void check_order(Apply *a, const int *list, int n)
             const Axis *whole = axis_of_nest(a, w);
             int outer = place_of(list, n, whole->outer);
             if (place_of(list, n, whole->inner) == i && outer > i) {
-                refuse(a, "%s stands inside %s, its other half", axis_of_nest(a, whole->outer)->name, x->name);
+                refuse(a, "%s stands inside %s, its other half",
+                       axis_of_nest(a, whole->outer)->name, x->name);
             }
         }
     }
@@ -136,7 +169,8 @@ static void check_reduce_order(Apply *a, const int *before, const int *after, in
         if (axis_of_nest(a, after[i])->kind == AXIS_REDUCE) {
             int was = place_of(before, n, after[i]);
             if (was < last) {
-                refuse(a, "reduce axis %s would add in another order", axis_of_nest(a, after[i])->name);
+                refuse(a, "reduce axis %s would add in another order",
+                       axis_of_nest(a, after[i])->name);
             }
             last = was;
         }
@@ -150,9 +184,12 @@ static void check_tile(Apply *a, const int *list, int n)
         const Axis *x = axis_of_nest(a, list[i]);
         inside = inside || x->kind == AXIS_REDUCE;
         if (inside && x->kind == AXIS_SPACE && x->extent->kind != X_CONST) {
-            refuse(a, "space axis %s stands inside the reduction, and its extent is not constant", x->name);
+            refuse(a,
+                   "space axis %s stands inside the reduction, and its extent is not constant",
+                   x->name);
         }
-        if (inside && x->kind == AXIS_SPACE && x->half_of && axis_of_nest(a, x->half_of - 1)->outer == list[i]) {
+        if (inside && x->kind == AXIS_SPACE && x->half_of &&
+            axis_of_nest(a, x->half_of - 1)->outer == list[i]) {
             refuse(a, "the outer half %s stands inside the reduction", x->name);
         }
     }
@@ -234,7 +271,8 @@ void step_par(Apply *a)
     if (list[0] != axis) {
         refuse(a, "axis %s is not the outermost loop", x->name);
     }
-    for (int i = 0; i < n->phase.n && n->outer.n == 0; i++) { /* others would be run by every thread */
+    for (int i = 0; i < n->phase.n && n->outer.n == 0;
+         i++) { /* others would be run by every thread */
         const Phase *q = &n->phase.at[i];
         if (q->loops.n == 0 || q->loops.at[0] != axis) {
             refuse(a, "axis %s is not around all phases", x->name);
@@ -242,7 +280,8 @@ void step_par(Apply *a)
     }
     int whole = x->half_of - 1;
     if (whole >= 0 && axis_of_nest(a, whole)->tail == TAIL_OVERLAP) {
-        refuse(a, "tiles of %s overlap: two threads would write one element", axis_of_nest(a, whole)->name);
+        refuse(a, "tiles of %s overlap: two threads would write one element",
+               axis_of_nest(a, whole)->name);
     }
     x->par = true;
     a->k->parallel = true;

@@ -16,7 +16,8 @@ void step_vec(Apply *a)
     const Phase *p = phase_of(a, axis);
     int64_t n = x->extent->kind == X_CONST ? x->extent->value.i : 0;
     if (n < 2 || n > MAX_LANES || (n & (n - 1))) {
-        refuse(a, "axis %s has no constant extent that is a power of two from 2 to %d", x->name, MAX_LANES);
+        refuse(a, "axis %s has no constant extent that is a power of two from 2 to %d", x->name,
+               MAX_LANES);
     }
     if (x->unroll || x->par) {
         refuse(a, "axis %s already has another annotation", x->name);
@@ -38,7 +39,8 @@ void step_vec(Apply *a)
         refuse(a, "axis %s is not the innermost loop", x->name);
     }
     if (x->kind == AXIS_REDUCE && !x->priv) {
-        refuse(a, "reduce axis %s needs accumulators of its own: acc %s first", x->name, x->name);
+        refuse(a, "reduce axis %s needs accumulators of its own: acc %s first", x->name,
+               x->name);
     }
     x->vec = true;
 }
@@ -55,7 +57,9 @@ static void count_reads(const Expr *x, void *ctx)
 static void check_partial(Apply *a, const Accum *acc, bool sum)
 {
     const char *name = a->k->nest.var.at[acc->var].name;
-    bool zero = acc->init->kind == X_CONST && (acc->init->dtype == DT_F32 ? acc->init->value.f == 0 : acc->init->value.i == 0);
+    bool zero =
+        acc->init->kind == X_CONST &&
+        (acc->init->dtype == DT_F32 ? acc->init->value.f == 0 : acc->init->value.i == 0);
     int reads[2] = {acc->var, 0};
     expr_visit(acc->update, count_reads, reads);
     if (sum && !zero) {
@@ -81,8 +85,10 @@ void check_private_tails(Apply *a)
             first = first && !reduce;
         }
         if (priv && inner) {
-            refuse(a, "%s has private sums, and the tail of %s inside the reduction has no part in them", priv->name,
-                   inner->name);
+            refuse(a,
+                   "%s has private sums, and the tail of %s inside the reduction has no part "
+                   "in them",
+                   priv->name, inner->name);
         }
     }
 }
@@ -93,8 +99,14 @@ void step_acc(Apply *a)
     need_words(a, 1, 1);
     int axis = axis_named(a, a->word[0]);
     Axis *x = axis_of_nest(a, axis);
-    if (x->kind != AXIS_REDUCE || x->extent->kind != X_CONST || x->extent->value.i > MAX_PRIVATE) {
-        refuse(a, "axis %s is not a reduce axis with a constant extent of at most %d", x->name, MAX_PRIVATE);
+    if (x->kind != AXIS_REDUCE || x->extent->kind != X_CONST ||
+        x->extent->value.i > MAX_PRIVATE) {
+        refuse(a, "axis %s is not a reduce axis with a constant extent of at most %d", x->name,
+               MAX_PRIVATE);
+    }
+    if (axis_peels(&a->k->nest, axis)) {
+        refuse(a, "behind %s comes the tail of %s, which has no sum of its own", x->name,
+               axis_of_nest(a, x->half_of - 1)->name);
     }
     for (int i = 0; i < a->k->nest.phase.n; i++) {
         Phase *p = &a->k->nest.phase.at[i];
@@ -105,10 +117,12 @@ void step_acc(Apply *a)
         for (int k = 0; here && k < p->acc.n; k++) {
             bool sum = acc_is_sum(&p->acc.at[k], &value);
             if (!sum && !acc_is_max(&p->acc.at[k], &value)) {
-                refuse(a, "%s is neither a sum nor a maximum", a->k->nest.var.at[p->acc.at[k].var].name);
+                refuse(a, "%s is neither a sum nor a maximum",
+                       a->k->nest.var.at[p->acc.at[k].var].name);
             }
             check_partial(a, &p->acc.at[k], sum);
-            a->k->exact = a->k->exact && !(sum && a->k->nest.var.at[p->acc.at[k].var].dtype == DT_F32);
+            a->k->exact =
+                a->k->exact && !(sum && a->k->nest.var.at[p->acc.at[k].var].dtype == DT_F32);
         }
     }
     x->priv = true;
@@ -138,7 +152,8 @@ void step_fma(Apply *a)
             Accum *acc = &p->acc.at[k];
             bool sum = acc_is_sum(acc, &addend) && addend;
             const Expr *product = sum ? let_value(p, addend) : NULL;
-            if (product && product->kind == X_OP && product->op == S_MUL && product->dtype == DT_F32) {
+            if (product && product->kind == X_OP && product->op == S_MUL &&
+                product->dtype == DT_F32) {
                 acc->update = x_fma(a->m, product->a, product->b, acc->update->a);
                 found++;
             }
@@ -154,13 +169,15 @@ void step_fma(Apply *a)
 
 static bool is_byte(const Expr *x)
 {
-    return x->kind == X_CAST && x->dtype == DT_I32 && x->a->kind == X_LOAD && x->a->dtype == DT_I8;
+    return x->kind == X_CAST && x->dtype == DT_I32 && x->a->kind == X_LOAD &&
+           x->a->dtype == DT_I8;
 }
 
 bool dot_factors(const Accum *acc, const Expr **x, const Expr **w)
 {
     const Expr *product;
-    if (!acc_is_sum(acc, &product) || !product || product->kind != X_OP || product->op != S_MUL) {
+    if (!acc_is_sum(acc, &product) || !product || product->kind != X_OP ||
+        product->op != S_MUL) {
         return false;
     }
     *x = product->a;
@@ -183,7 +200,8 @@ void step_dot(Apply *a)
     }
     for (int i = 0; i < p->acc.n; i++) {
         if (!dot_factors(&p->acc.at[i], &x, &w)) {
-            refuse(a, "%s is no i32 sum of products of i8", a->k->nest.var.at[p->acc.at[i].var].name);
+            refuse(a, "%s is no i32 sum of products of i8",
+                   a->k->nest.var.at[p->acc.at[i].var].name);
         }
     }
     d->dot = true;

@@ -73,7 +73,8 @@ const Expr *x_var(Arena *m, int var, Dtype t)
 
 const Expr *x_load(Arena *m, int operand, Dtype t, const Expr *index)
 {
-    check(operand >= 0 && index->dtype == DT_I64); /* operand 0: only what a schedule kept there */
+    check(operand >= 0 &&
+          index->dtype == DT_I64); /* operand 0: only what a schedule kept there */
     Expr *x = node(m, X_LOAD, t);
     x->id = operand;
     x->a = index;

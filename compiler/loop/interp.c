@@ -61,9 +61,9 @@ typedef struct Code {
     Arena *arena;
     const Kernel *k;
     Vec(Insn) insn;
-    Vec(Value) reg;     /* with their first values */
-    int axis, sym;      /* where those registers begin */
-    struct Place *var;  /* by variable: where its instances are */
+    Vec(Value) reg;    /* with their first values */
+    int axis, sym;     /* where those registers begin */
+    struct Place *var; /* by variable: where its instances are */
     int part, n_parts;
 } Code;
 
@@ -175,7 +175,8 @@ static int compile_instance(Code *c, const VarShape *v)
 {
     int at = new_reg(c, (Value){.i = 0});
     for (int i = 0; i < v->n; i++) {
-        int extent = new_reg(c, (Value){.i = v->extent[i]}), product = new_regs(c, 1), sum = new_regs(c, 1);
+        int extent = new_reg(c, (Value){.i = v->extent[i]}), product = new_regs(c, 1),
+            sum = new_regs(c, 1);
         add(c, (Insn){.code = I_MUL_I, .dst = product, .a = at, .b = extent});
         add(c, (Insn){.code = I_ADD_I, .dst = sum, .a = product, .b = c->axis + v->axis[i]});
         at = sum;
@@ -205,7 +206,8 @@ static int compile_var(Code *c, int var)
 
 static int compile_fma(Code *c, const Expr *x)
 {
-    int a = compile(c, x->a), b = compile(c, x->b), sum = compile(c, x->c), dst = new_regs(c, 1);
+    int a = compile(c, x->a), b = compile(c, x->b), sum = compile(c, x->c),
+        dst = new_regs(c, 1);
     add(c, (Insn){.code = I_MOVE, .dst = dst, .a = sum});
     add(c, (Insn){.code = I_FMA, .dst = dst, .a = a, .b = b});
     return dst;
@@ -236,7 +238,8 @@ static void compile_assign(Code *c, int var, const Expr *value)
     bool made = value->kind == X_OP || value->kind == X_LOAD || value->kind == X_CAST;
     int a = compile(c, value);
     if (p->shape.n) {
-        add(c, (Insn){.code = I_PUT, .dst = p->reg, .a = compile_instance(c, &p->shape), .b = a});
+        add(c,
+            (Insn){.code = I_PUT, .dst = p->reg, .a = compile_instance(c, &p->shape), .b = a});
     } else if (made && !choice) {
         c->insn.at[c->insn.n - 1].dst = p->reg;
     } else {
@@ -280,7 +283,12 @@ static int part_bound(Code *c, int extent, int part)
     int k = new_reg(c, (Value){.i = part}), n = new_reg(c, (Value){.i = c->n_parts});
     int product = new_regs(c, 1), bound = new_regs(c, 1);
     add(c, (Insn){.code = I_MUL_I, .dst = product, .a = extent, .b = k});
-    add(c, (Insn){.code = I_SCALAR, .op = S_IDIV, .from = DT_I64, .dst = bound, .a = product, .b = n});
+    add(c, (Insn){.code = I_SCALAR,
+                  .op = S_IDIV,
+                  .from = DT_I64,
+                  .dst = bound,
+                  .a = product,
+                  .b = n});
     return bound;
 }
 
@@ -320,7 +328,12 @@ static void compile_switch(Code *c, const Tree *t)
     int value = compile(c, t->value);
     for (int i = 0; i < t->child.n; i++) {
         int k = new_reg(c, (Value){.i = i + 1}), differs = new_regs(c, 1);
-        add(c, (Insn){.code = I_SCALAR, .op = S_NE, .from = DT_I64, .dst = differs, .a = value, .b = k});
+        add(c, (Insn){.code = I_SCALAR,
+                      .op = S_NE,
+                      .from = DT_I64,
+                      .dst = differs,
+                      .a = value,
+                      .b = k});
         int unless = add(c, (Insn){.code = I_UNLESS, .a = differs});
         int jump = add(c, (Insn){.code = I_JUMP});
         c->insn.at[unless].b = c->insn.n;
@@ -342,13 +355,30 @@ static void compile_join(Code *c, const Accum *acc, int into, int from)
     const Expr *value;
     Dtype t = c->k->nest.var.at[acc->var].dtype;
     if (acc_is_sum(acc, &value)) {
-        add(c, (Insn){.code = I_SCALAR, .op = S_ADD, .from = (uint8_t)t, .dst = into, .a = into, .b = from});
+        add(c, (Insn){.code = I_SCALAR,
+                      .op = S_ADD,
+                      .from = (uint8_t)t,
+                      .dst = into,
+                      .a = into,
+                      .b = from});
         return;
     }
     int less = new_regs(c, 1), nan = new_regs(c, 1);
-    add(c, (Insn){.code = I_SCALAR, .op = S_LT, .from = (uint8_t)t, .dst = less, .a = into, .b = from});
-    add(c, (Insn){.code = I_SCALAR, .op = S_NE, .from = (uint8_t)t, .dst = nan, .a = from, .b = from});
-    add(c, (Insn){.code = I_SCALAR, .op = S_OR, .from = DT_BOOL, .dst = less, .a = less, .b = nan});
+    add(c, (Insn){.code = I_SCALAR,
+                  .op = S_LT,
+                  .from = (uint8_t)t,
+                  .dst = less,
+                  .a = into,
+                  .b = from});
+    add(c, (Insn){.code = I_SCALAR,
+                  .op = S_NE,
+                  .from = (uint8_t)t,
+                  .dst = nan,
+                  .a = from,
+                  .b = from});
+    add(c,
+        (Insn){
+            .code = I_SCALAR, .op = S_OR, .from = DT_BOOL, .dst = less, .a = less, .b = nan});
     int unless = add(c, (Insn){.code = I_UNLESS, .a = less});
     add(c, (Insn){.code = I_MOVE, .dst = into, .a = from});
     c->insn.at[unless].b = c->insn.n;
@@ -393,7 +423,9 @@ static void compile_tree(Code *c, const Tree *t)
     switch (t->kind) {
     case TREE_BLOCK: compile_children(c, t); break;
     case TREE_FOR: compile_for(c, t); break;
-    case TREE_BIND: add(c, (Insn){.code = I_MOVE, .dst = c->axis + t->axis, .a = compile(c, t->value)}); break;
+    case TREE_BIND:
+        add(c, (Insn){.code = I_MOVE, .dst = c->axis + t->axis, .a = compile(c, t->value)});
+        break;
     case TREE_IF: compile_if(c, t); break;
     case TREE_SWITCH: compile_switch(c, t); break;
     case TREE_ACC: place_accs(c, t->phase, &t->shape); break;
@@ -520,14 +552,15 @@ static void add_locals(Env *e, Run *r)
     for (int i = 0; i < n; i++) {
         const Operand *o = &r->k->operand.at[i];
         n_elems[i] = o->local ? o->span.at[0]->value.i : r->n_elems[i];
-        params[i] = o->local ? arena_alloc_n(&e->kernel, (size_t)n_elems[i] + 1, 8) : r->params[i];
+        params[i] =
+            o->local ? arena_alloc_n(&e->kernel, (size_t)n_elems[i] + 1, 8) : r->params[i];
     }
     r->params = params;
     r->n_elems = n_elems;
 }
 
-int nest_run_part(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems, const int64_t *syms,
-                  int part, int n_parts)
+int nest_run_part(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems,
+                  const int64_t *syms, int part, int n_parts)
 {
     if (part > 0 && !k->parallel) {
         return 0;
@@ -540,7 +573,8 @@ int nest_run_part(Env *e, const Kernel *k, void *const *params, const int64_t *n
     return execute(&run, c.insn.at, c.reg.at);
 }
 
-int nest_run(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems, const int64_t *syms)
+int nest_run(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems,
+             const int64_t *syms)
 {
     return nest_run_part(e, k, params, n_elems, syms, 0, 1);
 }

@@ -9,17 +9,28 @@
 /* ---- expr.c: scalar expressions, immutable, made by constructors that fold integers only ------
  * Float operands are never folded: every float operation written is performed, in order. */
 
-typedef enum ExprKind { X_CONST, X_AXIS, X_SYM, X_VAR, X_LOAD, X_OP, X_SELECT, X_CAST, X_FMA } ExprKind;
+typedef enum ExprKind {
+    X_CONST,
+    X_AXIS,
+    X_SYM,
+    X_VAR,
+    X_LOAD,
+    X_OP,
+    X_SELECT,
+    X_CAST,
+    X_FMA
+} ExprKind;
 
 typedef struct Expr Expr;
 struct Expr {
     ExprKind kind;
-    Dtype dtype;       /* of the result; indices, axes and symbols are i64 */
-    ScalarOp op;       /* X_OP */
-    int id;            /* X_AXIS: axis; X_SYM: symbol slot; X_VAR: variable; X_LOAD: operand */
-    Value value;       /* X_CONST */
-    const Expr *a, *b, *c; /* X_OP: a [b]; X_LOAD: a = element index; X_SELECT: a ? b : c; X_CAST: a;
-                              X_FMA: a * b + c, rounded once */
+    Dtype dtype; /* of the result; indices, axes and symbols are i64 */
+    ScalarOp op; /* X_OP */
+    int id;      /* X_AXIS: axis; X_SYM: symbol slot; X_VAR: variable; X_LOAD: operand */
+    Value value; /* X_CONST */
+    /* X_OP: a [b]; X_LOAD: a = element index; X_SELECT: a ? b : c; X_CAST: a;
+     * X_FMA: a * b + c, rounded once */
+    const Expr *a, *b, *c;
 };
 
 const Expr *x_const(Arena *m, Dtype t, Value v);
@@ -58,18 +69,18 @@ typedef enum Tail {
 } Tail;
 
 typedef struct Axis {
-    const char *name;   /* m n k r h i j ..., unique in the nest; halves of a split: m.o m.i */
+    const char *name; /* m n k r h i j ..., unique in the nest; halves of a split: m.o m.i */
     AxisKind kind;
-    const Expr *extent; /* of symbols and constants; a constant 1 gets no loop in C and index 0 */
+    const Expr *extent; /* of symbols and constants; a constant 1: no loop in C, index 0 */
     int half_of;        /* 1 + the axis it is a half of; 0: an axis of the naive nest */
     int outer, inner;   /* the halves, where it is split; 0 (never a half): it is not */
     int64_t factor;     /* extent of the inner half */
     Tail tail;
     bool vec, unroll, par, dot;
-    bool priv;          /* accumulators are private to each of its points, and combined afterwards */
+    bool priv; /* accumulators are private to each of its points, and combined afterwards */
 } Axis;
 
-typedef struct Var { /* an accumulator or a let, assigned as its phase says */
+typedef struct Var {  /* an accumulator or a let, assigned as its phase says */
     const char *name; /* acc0 acc1 ..., t0 t1 ... */
     Dtype dtype;
 } Var;
@@ -83,15 +94,15 @@ typedef struct Accum {
 typedef enum StmtKind { STMT_LET, STMT_STORE, STMT_FAIL } StmtKind;
 typedef struct Stmt {
     StmtKind kind;
-    int var;            /* LET: declares it */
-    const Expr *index;  /* STORE: element of operand 0 */
-    const Expr *value;  /* LET, STORE: the value; FAIL: the condition */
-    int code;           /* FAIL: the kernel's result, not 0 */
+    int var;           /* LET: declares it */
+    const Expr *index; /* STORE: element of operand 0 */
+    const Expr *value; /* LET, STORE: the value; FAIL: the condition */
+    int code;          /* FAIL: the kernel's result, not 0 */
 } Stmt;
 
 typedef struct Phase {
-    Vec(int) loops;   /* this phase's own axes, outermost first; kinds say which are reduce axes */
-    Vec(Stmt) body;   /* LETs in the innermost loop, before the updates; only with reduce axes */
+    Vec(int) loops; /* this phase's own axes, outermost first; kinds say which reduce */
+    Vec(Stmt) body; /* LETs in the innermost loop, before the updates; only with reduce axes */
     Vec(Accum) acc;
     Vec(Stmt) finish; /* after the reduction, once for each point of outer x space */
 } Phase;
@@ -99,32 +110,38 @@ typedef struct Phase {
 typedef struct Nest {
     Vec(Axis) axis;
     Vec(Var) var;
-    Vec(int) outer;   /* axes around all phases. A phase without space axes of its own leaves its
-                         variables to the phases after it */
+    /* Axes around all phases. A phase without space axes of its own leaves its variables to the
+     * phases after it. */
+    Vec(int) outer;
     Vec(Phase) phase;
 } Nest;
 
-void nest_check(Env *e, const Nest *n, int n_operands, int n_syms); /* bug()s on ill-formed nests: scopes, dtypes, ids */
+/* bug()s on ill-formed nests: scopes, dtypes, ids. */
+void nest_check(Env *e, const Nest *n, int n_operands, int n_syms);
 bool axis_is_unit(const Nest *n, int axis); /* constant extent 1 */
-bool axis_peels(const Nest *n, int axis); /* an outer half whose tail is code of its own, one turn more */
-bool phase_has(const Nest *n, const Phase *p, AxisKind kind); /* an axis of that kind among its loops */
+/* An outer half whose tail is code of its own, one turn more. */
+bool axis_peels(const Nest *n, int axis);
+/* An axis of that kind among its loops. */
+bool phase_has(const Nest *n, const Phase *p, AxisKind kind);
 /* Calls visit on every expression of the nest in the order of the text; visit may replace it. */
 void nest_exprs(Nest *n, void (*visit)(const Expr **slot, void *ctx), void *ctx);
 
 /* ---- kernel.c: the Kernel: a nest with operands, its text and its key ------------------------ */
 
 typedef struct Operand {
-    const char *name; /* y: the output; a b for a contraction; x0 x1 ... in order of first load */
+    /* y: the output; a b for a contraction; x0 x1 ... in order of first load. */
+    const char *name;
     Dtype dtype;
-    bool constant;    /* weight or const: the same at every run */
-    bool from_bf16;   /* f32 whose low 16 bits are zero: it was widened from bfloat16 */
-    bool bf16;        /* stored as bfloat16, by a schedule; widened when it is loaded */
+    bool constant;          /* weight or const: the same at every run */
+    bool from_bf16;         /* f32 whose low 16 bits are zero: it was widened from bfloat16 */
+    bool bf16;              /* stored as bfloat16, by a schedule; widened when it is loaded */
     Vec(const Expr *) span; /* elements reached from its pointer: the largest of these */
-    bool local;        /* a buffer on the kernel's stack, not a parameter; its span is constant */
+    bool local; /* a buffer on the kernel's stack, not a parameter; its span is constant */
     struct Pack *pack; /* its panels, where a schedule packed it; NULL: as the graph has it */
 } Operand;
 
-typedef struct Pack { /* panels are row-major over these axes; filled once, when constants are loaded */
+/* Panels are row-major over these axes; filled once, when constants are loaded. */
+typedef struct Pack {
     int n;
     int axis[MAX_RANK];
     const Expr *extent[MAX_RANK]; /* turns of each, tails rounded up */
@@ -132,11 +149,12 @@ typedef struct Pack { /* panels are row-major over these axes; filled once, when
     const Expr *count;            /* elements of the panels */
 } Pack;
 
-typedef struct Staged { /* at each turn of an axis a tile of an operand is copied to a local buffer */
-    int axis, local;    /* the local operand */
-    Vec(int) loops;     /* of the copy, outermost first */
-    const Expr *value;  /* the operand's element */
-    const Expr *index;  /* and its place in the buffer */
+/* At each turn of an axis a tile of an operand is copied to a local buffer. */
+typedef struct Staged {
+    int axis, local;   /* the local operand */
+    Vec(int) loops;    /* of the copy, outermost first */
+    const Expr *value; /* the operand's element */
+    const Expr *index; /* and its place in the buffer */
 } Staged;
 
 typedef struct Prefetch {
@@ -146,19 +164,21 @@ typedef struct Prefetch {
 } Prefetch;
 
 typedef struct Kernel {
-    const char *kind;      /* elementwise row matmul matmul+epilogue reduce gather copy, or a primitive's name unfused */
-    Vec(Operand) operand;  /* [0] is the output, the only one written */
-    int n_syms;            /* symbols, numbered by first use in the text; printed s0 s1 ... */
+    /* elementwise row matmul matmul+epilogue reduce gather copy, or a primitive's name
+     * unfused. */
+    const char *kind;
+    Vec(Operand) operand; /* [0] is the output, the only one written */
+    int n_syms;           /* symbols, numbered by first use in the text; printed s0 s1 ... */
     Nest nest;
     Vec(Prefetch) prefetch;
     Vec(Staged) stage;
-    const char *schedule;  /* text of the steps applied; NULL: none, the nest is naive */
-    bool in_lanes;         /* what vec asks for is legal: axes really are in lanes */
-    bool exact;            /* scheduled: the bits are the naive nest's */
-    bool parallel;         /* has an axis that is split over parts; else part 0 does all */
-    const char *text;      /* canonical: kernel_finish writes it. Equal text is the same kernel */
-    Hash hash;             /* of text */
-    char symbol[36];       /* nc_ and 32 hex digits */
+    const char *schedule; /* text of the steps applied; NULL: none, the nest is naive */
+    bool in_lanes;        /* what vec asks for is legal: axes really are in lanes */
+    bool exact;           /* scheduled: the bits are the naive nest's */
+    bool parallel;        /* has an axis that is split over parts; else part 0 does all */
+    const char *text; /* canonical: kernel_finish writes it. Equal text is the same kernel */
+    Hash hash;        /* of text */
+    char symbol[36];  /* nc_ and 32 hex digits */
 } Kernel;
 
 /* Renumbers symbols by first use (slots[new] = old), checks, writes text, hash and symbol. */
@@ -170,18 +190,23 @@ int operand_bytes(const Operand *o); /* of an element as it is stored */
 int64_t kernel_span(const Kernel *k, int operand, const int64_t *syms); /* elements, >= 0 */
 
 /* ---- tree_print.c: the statement tree, as people read it --------------------------------------- */
-void nest_print(Env *e, const Kernel *k, Buf *out); /* "for m in s0:" ... one statement a line */
+/* "for m in s0:" ... one statement a line */
+void nest_print(Env *e, const Kernel *k, Buf *out);
 
 /* ---- print.c: expressions -------------------------------------------------------------------- */
 /* Infix with the fewest parentheses that keep the tree; style says how leaves are spelt. */
 typedef struct ExprStyle {
-    void (*constant)(Buf *out, Dtype t, Value v, bool typed); /* typed: nothing around gives the type */
+    /* typed: nothing around gives the type. */
+    void (*constant)(Buf *out, Dtype t, Value v, bool typed);
     void (*axis)(Buf *out, const void *ctx, int axis);
     void (*sym)(Buf *out, const void *ctx, int slot);
     void (*var)(Buf *out, const void *ctx, int var);
-    void (*load)(Buf *out, const void *ctx, int operand); /* the name; [index] is printed by expr_print */
-    const char *(*widen)(const void *ctx, int operand); /* opening of a call around its loads, or NULL; may be NULL */
-    const char *(*cast)(Dtype from, Dtype to); /* a call's opening "f32(", or a prefix "(float)" */
+    /* The name; [index] is printed by expr_print. */
+    void (*load)(Buf *out, const void *ctx, int operand);
+    /* Opening of a call around its loads, or NULL; may be NULL. */
+    const char *(*widen)(const void *ctx, int operand);
+    /* A call's opening "f32(", or a prefix "(float)" */
+    const char *(*cast)(Dtype from, Dtype to);
     bool c; /* C spelling of functions and select, else the text form's */
 } ExprStyle;
 void expr_print(Buf *out, const ExprStyle *style, const void *ctx, const Expr *x);
@@ -190,11 +215,12 @@ void print_f32(Buf *out, float f); /* a finite float as a C literal, exact: 0.0f
 /* ---- interp.c: the second oracle: runs a nest without a C compiler ----------------------------- */
 /* Same ABI as emitted C, plus element counts: every access is checked. Returns 0 or the FAIL code; an
  * access out of bounds fails with E_RANGE, naming operand and index. */
-int nest_run(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems, const int64_t *syms);
+int nest_run(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems,
+             const int64_t *syms);
 
 /* One part of n_parts of it; without a parallel axis part 0 does all. */
-int nest_run_part(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems, const int64_t *syms,
-                  int part, int n_parts);
+int nest_run_part(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems,
+                  const int64_t *syms, int part, int n_parts);
 
 /* ---- program.c: what a model becomes ----------------------------------------------------------- */
 
@@ -208,9 +234,9 @@ typedef struct Buffer {
     int index;         /* input, weight, output: position in the graph's list */
     const char *name;  /* input, weight, output; else NULL */
     const void *value; /* const: elements */
-    int first, last;   /* TEMP: calls that write it first and read it last (first: never read) */
-    bool written;      /* INPUT: updates are written into the caller's memory */
-    int also_output;   /* INPUT, written: 1 + the output that it is in the end; 0: none */
+    int first, last; /* TEMP: calls that write it first and read it last (first: never read) */
+    bool written;    /* INPUT: updates are written into the caller's memory */
+    int also_output; /* INPUT, written: 1 + the output that it is in the end; 0: none */
 } Buffer;
 
 typedef struct Arg {
@@ -219,11 +245,11 @@ typedef struct Arg {
 } Arg;
 
 typedef struct Call {
-    int kernel;        /* index in kernels */
-    Vec(Arg) arg;      /* one an operand */
-    Vec(Sym) sym;      /* graph symbol of each kernel symbol slot */
+    int kernel;                  /* index in kernels */
+    Vec(Arg) arg;                /* one an operand */
+    Vec(Sym) sym;                /* graph symbol of each kernel symbol slot */
     Dim read_bytes, write_bytes; /* spec loop-ir 3, graph symbols */
-    int node;          /* graph node this call computes, for messages */
+    int node;                    /* graph node this call computes, for messages */
 } Call;
 
 typedef struct Program {
@@ -231,7 +257,7 @@ typedef struct Program {
     Vec(Buffer) buffer;
     Vec(Kernel *) kernel; /* distinct, numbered by first use */
     Vec(Call) call;
-    Map by_hash;          /* kernel hash -> Kernel */
+    Map by_hash; /* kernel hash -> Kernel */
 } Program;
 
 /* Adds the kernel unless an equal one is there; returns its index. */
@@ -239,7 +265,8 @@ int program_kernel(Env *e, Program *p, Kernel *k);
 void program_lifetimes(Program *p); /* sets Buffer.first and .last from the calls */
 
 /* ---- traffic.c: exact counts as polynomials -------------------------------------------------- */
-Dim program_bytes(Env *e, const Program *p, Dim *read, Dim *written); /* total; read, written may be NULL */
+/* Total; read, written may be NULL. */
+Dim program_bytes(Env *e, const Program *p, Dim *read, Dim *written);
 /* Float operations of one run, as the nest writes them (a comparison is one, a multiply-add two), in symbols
  * s0 s1 ... Fails with E_ILLEGAL where an extent is no polynomial, as after a split. */
 Dim kernel_flops(Env *e, const Kernel *k);
@@ -257,16 +284,16 @@ typedef struct PlanBlock {
 } PlanBlock;
 
 typedef struct Plan {
-    int64_t *offset;      /* bytes, by buffer; -1 where the buffer is not a temporary */
-    int64_t *bytes;       /* rounded size, by buffer; 0 where it is not a temporary */
-    int64_t arena_bytes;  /* with reuse */
-    int64_t total_bytes;  /* without */
-    PlanSize *size;       /* the rest is plan.c's own: distinct sizes */
+    int64_t *offset;     /* bytes, by buffer; -1 where the buffer is not a temporary */
+    int64_t *bytes;      /* rounded size, by buffer; 0 where it is not a temporary */
+    int64_t arena_bytes; /* with reuse */
+    int64_t total_bytes; /* without */
+    PlanSize *size;      /* the rest is plan.c's own: distinct sizes */
     int n_sizes;
-    int *class_of;        /* by buffer: which size; -1: not a temporary */
-    int *born;            /* by call: the temporary it writes first, or -1 */
+    int *class_of;         /* by buffer: which size; -1: not a temporary */
+    int *born;             /* by call: the temporary it writes first, or -1 */
     int *dead, *dead_from; /* temporaries by the call that touches them last */
-    PlanBlock *free;      /* by address */
+    PlanBlock *free;       /* by address */
     int n_free;
 } Plan;
 /* sizes: value by symbol id. Memory for the plan is in m; plan_update reuses it, allocating nothing.

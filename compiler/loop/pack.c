@@ -8,7 +8,8 @@ const Expr *pack_outside(Arena *m, const Nest *n, const Pack *p)
 {
     const Expr *outside = NULL;
     for (int i = 0; i < p->n; i++) {
-        for (int half = p->axis[i]; n->axis.at[half].half_of; half = n->axis.at[half].half_of - 1) {
+        for (int half = p->axis[i]; n->axis.at[half].half_of;
+             half = n->axis.at[half].half_of - 1) {
             int whole = n->axis.at[half].half_of - 1;
             const Axis *w = &n->axis.at[whole];
             if (w->tail == TAIL_NONE || w->inner != half) {
@@ -37,7 +38,8 @@ typedef struct Packer {
 static int64_t axis_value(const Packer *p, int axis)
 {
     const Axis *a = &p->k->nest.axis.at[axis];
-    return a->outer ? axis_value(p, a->outer) * a->factor + axis_value(p, a->inner) : p->axis[axis];
+    return a->outer ? axis_value(p, a->outer) * a->factor + axis_value(p, a->inner)
+                    : p->axis[axis];
 }
 
 static int64_t value(const Packer *p, const Expr *x)
@@ -81,7 +83,8 @@ static void fill(Packer *p, int depth)
     value_store(p->to, p->dtype, p->next++, v);
 }
 
-bool nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from, const int64_t *syms)
+bool nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from,
+               const int64_t *syms)
 {
     const Operand *o = &k->operand.at[operand];
     Arena *m = &e->kernel;

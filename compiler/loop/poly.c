@@ -119,7 +119,9 @@ static Range sum_range(Ctx *c, const Sum *s)
     Range r = {.known = !s->overflow};
     for (int i = 0; r.known && i < s->n; i++) {
         const Product *p = &s->at[i];
-        Range a = p->n == 0 ? (Range){true, 1, 1} : p->n == 1 ? atom_range(c, p->atom[0]) : (Range){0};
+        Range a = p->n == 0   ? (Range){true, 1, 1}
+                  : p->n == 1 ? atom_range(c, p->atom[0])
+                              : (Range){0};
         r.known = a.known;
         r.least += p->coef * (p->coef > 0 ? a.least : a.most);
         r.most += p->coef * (p->coef > 0 ? a.most : a.least);
@@ -315,7 +317,8 @@ static bool extreme(Ctx *c, const Sum *s, bool least, Sum *out)
         if (at < 0) {
             add_product(out, p);
         } else if ((p.coef < 0) == least) { /* at its last turn; at the first it adds nothing */
-            Sum last = sum_of(c, x_op(c->m, S_SUB, c->n->axis.at[p.atom[at]->id].extent, x_int(c->m, 1)));
+            Sum last = sum_of(
+                c, x_op(c->m, S_SUB, c->n->axis.at[p.atom[at]->id].extent, x_int(c->m, 1)));
             memmove(&p.atom[at], &p.atom[at + 1], (size_t)(p.n - at - 1) * sizeof *p.atom);
             p.n--;
             Sum rest = {.n = 1, .at = {p}}, product = times(&rest, &last);

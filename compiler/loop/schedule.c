@@ -38,7 +38,8 @@ static bool parse_step(const char *s, size_t len, Step *step, Err *err)
         step->kind = name_is(step_info[i].name, s + word, at - word) ? (StepKind)i : step->kind;
     }
     if (step->kind == N_STEPS) {
-        return err_set(err, E_SYNTAX, "there is no schedule step '%.*s'.", (int)(at - word), s + word);
+        return err_set(err, E_SYNTAX, "there is no schedule step '%.*s'.", (int)(at - word),
+                       s + word);
     }
     while (at < len) {
         size_t start = at + strspn(s + at, " \t\r\n");
@@ -50,7 +51,8 @@ static bool parse_step(const char *s, size_t len, Step *step, Err *err)
             break;
         }
         if (n + (end - start) + 2 > sizeof step->args) {
-            return err_set(err, E_SYNTAX, "the arguments of the step '%s' are longer than %d characters.",
+            return err_set(err, E_SYNTAX,
+                           "the arguments of the step '%s' are longer than %d characters.",
                            step_info[step->kind].name, MAX_STEP_ARGS - 2);
         }
         n += (size_t)snprintf(step->args + n, sizeof step->args - n, "%s%.*s", n ? " " : "",
@@ -81,8 +83,8 @@ void schedule_print(const Schedule *s, Buf *out)
 {
     for (int i = 0; i < s->n; i++) {
         const Step *step = &s->step[i];
-        buf_printf(out, "%s%s%s%s", i ? "; " : "", step_info[step->kind].name, *step->args ? " " : "",
-                   step->args);
+        buf_printf(out, "%s%s%s%s", i ? "; " : "", step_info[step->kind].name,
+                   *step->args ? " " : "", step->args);
     }
 }
 
@@ -110,11 +112,13 @@ void schedule_add(Schedule *s, StepKind kind, const char *fmt, ...)
 void steps_table(Buf *out)
 {
     buf_str(out, "# Schedule steps\n\n"
-                 "Made from compiler/loop/steps.h by `nanocompile dump steps`. A schedule is a list of steps separated\n"
+                 "Made from compiler/loop/steps.h by `nanocompile dump steps`. A schedule is a "
+                 "list of steps separated\n"
                  "by semicolons; exact steps never change a bit of the result.\n\n"
                  "| step | arguments | exact | meaning and legality |\n|---|---|---|---|\n");
     for (int i = 0; i < N_STEPS; i++) {
         const StepInfo *s = &step_info[i];
-        buf_printf(out, "| %s | %s | %s | %s |\n", s->name, s->args, s->exact ? "yes" : "no", s->meaning);
+        buf_printf(out, "| %s | %s | %s | %s |\n", s->name, s->args, s->exact ? "yes" : "no",
+                   s->meaning);
     }
 }

@@ -9,9 +9,8 @@
 
 typedef enum StepKind {
 #define X(id, name, args, exact, meaning) STEP_##id,
-    STEPS(X)
+    STEPS(X) N_STEPS
 #undef X
-    N_STEPS
 } StepKind;
 
 #define MAX_STEPS 32
@@ -29,7 +28,8 @@ typedef struct Schedule {
 
 /* "split n 32 pad; split m 6 switch; order n.o m.o k m.i n.i; vec n.i". False fills err (E_SYNTAX). */
 bool schedule_parse(const char *text, Schedule *s, Err *err);
-void schedule_print(const Schedule *s, Buf *out); /* the same form; parses back to an equal value */
+/* The same form; parses back to an equal value. */
+void schedule_print(const Schedule *s, Buf *out);
 bool schedule_eq(const Schedule *a, const Schedule *b);
 /* Appends a step; bug()s when it is full. */
 void schedule_add(Schedule *s, StepKind kind, const char *fmt, ...) PRINTF(3, 4);
@@ -39,13 +39,16 @@ void steps_table(Buf *out); /* steps.h as markdown */
 
 /* A new kernel: the naive one after the first n_steps of s. NULL: illegal, and why says which step and
  * why not (E_ILLEGAL). The naive kernel is not changed; memory is m. */
-Kernel *kernel_schedule(Env *e, Arena *m, const Kernel *naive, const Schedule *s, int n_steps, Err *why);
-bool kernel_exact(const Kernel *k); /* gives the naive bits: no sum reassociated, no fma, no approximation */
+Kernel *kernel_schedule(Env *e, Arena *m, const Kernel *naive, const Schedule *s, int n_steps,
+                        Err *why);
+/* Gives the naive bits: no sum reassociated, no fma, no approximation. */
+bool kernel_exact(const Kernel *k);
 
 /* What an accumulator's update says. */
 bool acc_is_sum(const Accum *acc, const Expr **addend); /* acc + addend; addend NULL: by fma */
 bool acc_is_max(const Accum *acc, const Expr **value);  /* the pattern that lowering writes */
-bool dot_factors(const Accum *acc, const Expr **x, const Expr **w); /* acc + i32(x) * i32(w), loads of i8 */
+/* acc + i32(x) * i32(w), loads of i8. */
+bool dot_factors(const Accum *acc, const Expr **x, const Expr **w);
 
 /* ---- poly.c: integer expressions as sums of products, simplified by what is known of the axes -------- */
 /* x with split axes written as their halves, terms collected, and / and % resolved where extents allow. */
@@ -61,6 +64,7 @@ int index_below(Arena *m, const Nest *n, const Expr *x, const Expr *bound);
 const Expr *pack_outside(Arena *m, const Nest *n, const Pack *p);
 /* Fills the panels without a C compiler; kernel_span(k, operand) elements. False: a value that is said to
  * come from bf16 has other bits. */
-bool nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from, const int64_t *syms);
+bool nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from,
+               const int64_t *syms);
 
 #endif

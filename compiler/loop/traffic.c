@@ -30,10 +30,14 @@ static Dim dim_of_expr(Env *e, const Expr *x, const Dim *symbol)
         return symbol[x->id];
     }
     if (x->kind != X_OP || (x->op != S_ADD && x->op != S_MUL && x->op != S_SUB)) {
-        fail(e, E_ILLEGAL, "Float operations cannot be counted: an axis has an extent that is no polynomial.");
+        fail(
+            e, E_ILLEGAL,
+            "Float operations cannot be counted: an axis has an extent that is no polynomial.");
     }
     Dim a = dim_of_expr(e, x->a, symbol), b = dim_of_expr(e, x->b, symbol);
-    return x->op == S_ADD ? dim_add(e, a, b) : x->op == S_SUB ? dim_sub(e, a, b) : dim_mul(e, a, b);
+    return x->op == S_ADD   ? dim_add(e, a, b)
+           : x->op == S_SUB ? dim_sub(e, a, b)
+                            : dim_mul(e, a, b);
 }
 
 /* Float operations written in one expression: the integer arithmetic of indices is free. */

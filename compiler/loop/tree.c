@@ -15,9 +15,11 @@ typedef struct Builder {
     Arena *m;
     const Kernel *k;
     const Nest *n;
-    const Expr **extent; /* by axis: in this place; a tail makes an inner half smaller */
-    bool *open;          /* by axis: it has a value here */
-    const Staged *filling; /* the loops that are written copy its tile; NULL: they are the nest's own */
+    const Expr **extent;   /* by axis: in this place; a tail makes an inner half smaller */
+    bool *open;            /* by axis: it has a value here */
+    const Staged *filling; /* the loops written copy its tile; NULL: they are the nest's own */
+    bool
+        around; /* they start or finish accumulators: what the reduction copies is not for them */
 } Builder;
 
 typedef void (*Inside)(Builder *b, Tree *into, const Phase *p);
@@ -42,8 +44,9 @@ typedef struct Loops {
     int n;
     Inside inside;
     const Phase *p;
-    bool no_tail; /* the tail of the outermost reduce axis comes later, after the private sums */
-    bool joined;  /* that is now */
+    /* The tail of the outermost reduce axis comes later, after the private sums. */
+    bool no_tail;
+    bool joined; /* that is now */
 } Loops;
 
 static void loops_into(Builder *b, Tree *into, Loops l);
@@ -132,7 +135,7 @@ static void open_in(Builder *b, Tree *into, int axis, Loops l)
 {
     b->open[axis] = true;
     bind_whole(b, into, axis);
-    if (!b->filling) {
+    if (!b->filling && !b->around) {
         before_inside(b, into, axis);
     }
     loops_into(b, into, l);
@@ -182,7 +185,8 @@ static void tail_into(Builder *b, Tree *into, int outer, Loops l)
 static bool has_tail_code(const Builder *b, int axis)
 {
     int whole = axis_at(b, axis)->half_of - 1;
-    return whole >= 0 && axis_at(b, whole)->outer == axis && code_of_its_own(axis_at(b, whole)->tail);
+    return whole >= 0 && axis_at(b, whole)->outer == axis &&
+           code_of_its_own(axis_at(b, whole)->tail);
 }
 
 static void loops_into(Builder *b, Tree *into, Loops l)
@@ -238,7 +242,8 @@ static Tree *guarded(Builder *b, Tree *into, bool reduced, bool pads_too)
 
 static void statement(Builder *b, Tree *into, const Stmt *s)
 {
-    static const TreeKind kinds[] = {[STMT_LET] = TREE_LET, [STMT_STORE] = TREE_STORE, [STMT_FAIL] = TREE_FAIL};
+    static const TreeKind kinds[] = {
+        [STMT_LET] = TREE_LET, [STMT_STORE] = TREE_STORE, [STMT_FAIL] = TREE_FAIL};
     add(b, into, kinds[s->kind])->stmt = s;
 }
 
@@ -337,7 +342,9 @@ static void reduce(Builder *b, Tree *into, const Phase *p)
     Tree *acc = add(b, into, TREE_ACC);
     acc->phase = p;
     acc->shape = shape_here(b, s.all.at, s.all.n);
+    b->around = true;
     loops_into(b, into, (Loops){s.all.at, s.all.n, init, p, false, false});
+    b->around = false;
     loops_into(b, into, (Loops){s.inside.at, s.inside.n, update, p, s.priv.n > 0, false});
     if (s.priv.n > 0) { /* the tail joins in order, after the private sums */
         Tree *c = add(b, into, TREE_COMBINE);
@@ -346,10 +353,14 @@ static void reduce(Builder *b, Tree *into, const Phase *p)
         c->priv = shape_here(b, s.priv.at, s.priv.n);
         int outer = s.inside.at[0];
         if (has_tail_code(b, outer)) {
-            tail_into(b, into, outer, (Loops){s.inside.at + 1, s.inside.n - 1, update_combined, p, false, true});
+            tail_into(
+                b, into, outer,
+                (Loops){s.inside.at + 1, s.inside.n - 1, update_combined, p, false, true});
         }
     }
+    b->around = true;
     loops_into(b, into, (Loops){s.tile.at, s.tile.n, finish, p, false, false});
+    b->around = false;
 }
 
 static void phase_into(Builder *b, Tree *into, const Phase *p)

@@ -79,7 +79,12 @@ static void put_for(Printer *p, const Tree *t)
         return;
     }
     indent(p);
-    buf_printf(p->out, "%s %s in ", a->vec ? "vec" : a->unroll ? "unroll" : a->par ? "par" : "for", a->name);
+    buf_printf(p->out, "%s %s in ",
+               a->vec      ? "vec"
+               : a->unroll ? "unroll"
+               : a->par    ? "par"
+                           : "for",
+               a->name);
     put_expr(p, "", t->value);
     buf_str(p->out, ":\n");
     put_inside(p, t);
@@ -133,9 +138,11 @@ static void put_acc(Printer *p, const Tree *t)
             continue;
         }
         indent(p);
-        buf_printf(p->out, "%s: %s of", p->k->nest.var.at[var].name, dtype_name(p->k->nest.var.at[var].dtype));
+        buf_printf(p->out, "%s: %s of", p->k->nest.var.at[var].name,
+                   dtype_name(p->k->nest.var.at[var].dtype));
         for (int d = 0; d < t->shape.n; d++) {
-            buf_printf(p->out, "%s %s %lld", d ? "," : "", p->k->nest.axis.at[t->shape.axis[d]].name,
+            buf_printf(p->out, "%s %s %lld", d ? "," : "",
+                       p->k->nest.axis.at[t->shape.axis[d]].name,
                        (long long)t->shape.extent[d]);
         }
         buf_char(p->out, '\n');

@@ -24,13 +24,14 @@ typedef struct Ban {
 typedef struct FusePlan {
     const Graph *g;
     Uses uses;
-    Ban *ban;             /* by node id */
-    bool *free;           /* computable anywhere from indices and constants: never a buffer */
-    bool *realized;       /* has a kernel of its own, whose result is a buffer */
-    const Node **root;    /* the realized node in whose kernel a node is computed; NULL: none */
-    const Node **target;  /* a reduction's or matmul's root when it is fused, else NULL */
-    bool *in_place;       /* this update is written into its operand's buffer */
-    const Node **into;    /* the update in place whose value this is, reshaped or permuted: its kernel
+    Ban *ban;            /* by node id */
+    bool *free;          /* computable anywhere from indices and constants: never a buffer */
+    bool *realized;      /* has a kernel of its own, whose result is a buffer */
+    const Node **root;   /* the realized node in whose kernel a node is computed; NULL: none */
+    const Node **target; /* a reduction's or matmul's root when it is fused, else NULL */
+    bool *in_place;      /* this update is written into its operand's buffer */
+    const Node *
+        *into; /* the update in place whose value this is, reshaped or permuted: its kernel
                              stores there; NULL: none */
 } FusePlan;
 

@@ -25,14 +25,15 @@ Dim view_span(Env *e, const View *v);     /* elements from its first to past its
 
 /* ---- reindex.c: the operand's index of an element of the movement n's result; not for concat, update */
 void reindex(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to);
-void reindex_reshape(Env *e, Arena *m, const Shape *in, const Shape *out, const Expr *const *from,
-                     const Expr **to);
+void reindex_reshape(Env *e, Arena *m, const Shape *in, const Shape *out,
+                     const Expr *const *from, const Expr **to);
 
 /* The other way round, for reshape and permute, which lose and repeat nothing. */
 void reindex_back(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to);
 /* The condition under which an element of the update n's result is not the value's, NULL where all are;
  * and the value's index of those that are. */
-const Expr *reindex_update(Env *e, Arena *m, const Node *n, const Expr *const *from, const Expr **to);
+const Expr *reindex_update(Env *e, Arena *m, const Node *n, const Expr *const *from,
+                           const Expr **to);
 
 /* ---- build.c: one kernel and its call ----------------------------------------------------------- */
 typedef struct Touch { /* one call's use of memory that updates are written into */
@@ -46,8 +47,8 @@ typedef struct Lower {
     const Graph *g;
     Program *p;
     View *view; /* by node id: where its value is; buffer -1 unless it is in memory */
-    int n_inputs, n_weights; /* leaves lowered so far */
-    const bool *in_place;    /* by node id: this update is written into its operand's buffer */
+    int n_inputs, n_weights;  /* leaves lowered so far */
+    const bool *in_place;     /* by node id: this update is written into its operand's buffer */
     Vec(Touch) reads, writes; /* of versions, in order of calls */
 } Lower;
 
@@ -55,8 +56,8 @@ typedef struct Build {
     Lower *l;
     Kernel *k;
     Call call;
-    View to;       /* where the result goes */
-    Phase *phase;  /* the one being written; phases are added with build_phase */
+    View to;      /* where the result goes */
+    Phase *phase; /* the one being written; phases are added with build_phase */
     int n_lets, n_accs;
 } Build;
 
@@ -81,17 +82,21 @@ void build_phase(Build *b);
 int build_axis(Build *b, const char *name, AxisKind kind, Dim extent, const Expr **index);
 /* Axes over a shape's dims from..to-1, named i; i j; h i j; ... (m n last for a contraction). ids and
  * index get one entry an axis. serial numbers the names where several phases own such axes (0: none). */
-void build_axes(Build *b, const Shape *s, int from, int to, bool contraction, int serial, int *ids,
-                const Expr **index);
-int build_operand(Build *b, const char *name, const View *v); /* a new operand at the view's offset */
+void build_axes(Build *b, const Shape *s, int from, int to, bool contraction, int serial,
+                int *ids, const Expr **index);
+/* A new operand at the view's offset. */
+int build_operand(Build *b, const char *name, const View *v);
 void build_span(Build *b, int operand, const View *v);
 const Expr *build_load(Build *b, int operand, const View *v, const Expr *const *index);
-const Expr *build_let(Build *b, bool in_body, const Expr *value); /* t0, t1 ...; gives the variable */
+/* t0, t1 ...; gives the variable. */
+const Expr *build_let(Build *b, bool in_body, const Expr *value);
 /* acc0, acc1 ...: update says how a value joins it; gives the variable. */
 const Expr *build_acc(Build *b, Dtype t, const Expr *init,
-                      const Expr *(*update)(Arena *, const Expr *acc, const Expr *v), const Expr *v);
+                      const Expr *(*update)(Arena *, const Expr *acc, const Expr *v),
+                      const Expr *v);
 void build_store(Build *b, const Expr *const *index, const Expr *value);
-void build_fail_outside(Build *b, const Expr *row, Dim rows); /* FAIL 1 unless 0 <= row < rows */
+/* FAIL 1 unless 0 <= row < rows */
+void build_fail_outside(Build *b, const Expr *row, Dim rows);
 void build_read(Build *b, Dim elements, Dtype t); /* counts traffic */
 void build_end(Build *b, Dim written);
 
@@ -108,6 +113,7 @@ const Expr *acc_sum_init(Arena *m, Dtype t);
 const Expr *acc_max_init(Arena *m, Dtype t);
 const Expr *acc_sum(Arena *m, const Expr *acc, const Expr *v);
 const Expr *acc_max(Arena *m, const Expr *acc, const Expr *v);
-const Expr *elementwise(Arena *m, const Node *n, const Expr *const *in); /* op applied to scalars */
+/* Op applied to scalars. */
+const Expr *elementwise(Arena *m, const Node *n, const Expr *const *in);
 
 #endif

@@ -206,8 +206,7 @@ static void check_scaling(Reader *r, const char *field, json_t *scaling)
     }
     const char *key;
     json_t *v;
-    json_object_foreach(scaling, key, v)
-    {
+    json_object_foreach (scaling, key, v) {
         bool known = false;
         for (size_t i = 0; i < countof(plain); i++) {
             known = known || strcmp(key, plain[i]) == 0;
@@ -263,8 +262,7 @@ static void check_layer_types(Reader *r)
                (long long)r->c->n_layers);
     }
     size_t i;
-    json_array_foreach(types, i, type)
-    {
+    json_array_foreach (types, i, type) {
         if (!is_text(type, "full_attention")) {
             REFUSE(r, "layer_types",
                    "says %s of layer %zu; only full attention is supported "

@@ -13,15 +13,14 @@
 #define MAX_STOP_TOKENS 64
 
 /* Columns: id, "architectures" entry, "model_type", q/k/v biases */
-#define ARCHS(X)                                                                       \
-    X(QWEN2, "Qwen2ForCausalLM", "qwen2", true)                                        \
+#define ARCHS(X)                                \
+    X(QWEN2, "Qwen2ForCausalLM", "qwen2", true) \
     X(LLAMA, "LlamaForCausalLM", "llama", false)
 
 typedef enum Arch {
 #define X(id, architecture, model_type, qkv_bias) ARCH_##id,
-    ARCHS(X)
+    ARCHS(X) N_ARCHS
 #undef X
-    N_ARCHS
 } Arch;
 
 typedef struct ArchInfo {
@@ -33,7 +32,7 @@ typedef struct ArchInfo {
 extern const ArchInfo arch_info[N_ARCHS];
 
 typedef struct Config {
-    const char *path;  /* of the config.json that was read */
+    const char *path; /* of the config.json that was read */
     Arch arch;
     int64_t vocab_size;
     int64_t hidden_size;
@@ -45,9 +44,9 @@ typedef struct Config {
     int64_t max_positions; /* 0: the file does not say */
     double rms_norm_eps;
     double rope_theta;
-    bool tied;         /* the head is the embedding */
-    int64_t bos;       /* -1: none */
-    int n_eos;         /* eos_token_id: none, one or a list */
+    bool tied;   /* the head is the embedding */
+    int64_t bos; /* -1: none */
+    int n_eos;   /* eos_token_id: none, one or a list */
     int64_t eos[MAX_STOP_TOKENS];
 } Config;
 
@@ -61,33 +60,32 @@ Config config_parse(Env *e, const char *text, size_t len, const char *file);
 
 /* Columns: id, scope, name (behind "model.layers.N." where LAYER), rows, columns (0: a vector).
  * HIDDEN, Q ... are widths of the config; a linear weight is [out, in]. */
-#define MODEL_WEIGHTS(X)                                                               \
-    X(EMBED, MODEL, "model.embed_tokens.weight", VOCAB, HIDDEN)                        \
-    X(NORM_1, LAYER, "input_layernorm.weight", HIDDEN, NONE)                           \
-    X(Q, LAYER, "self_attn.q_proj.weight", Q, HIDDEN)                                  \
-    X(Q_BIAS, BIAS, "self_attn.q_proj.bias", Q, NONE)                                  \
-    X(K, LAYER, "self_attn.k_proj.weight", KV, HIDDEN)                                 \
-    X(K_BIAS, BIAS, "self_attn.k_proj.bias", KV, NONE)                                 \
-    X(V, LAYER, "self_attn.v_proj.weight", KV, HIDDEN)                                 \
-    X(V_BIAS, BIAS, "self_attn.v_proj.bias", KV, NONE)                                 \
-    X(O, LAYER, "self_attn.o_proj.weight", HIDDEN, Q)                                  \
-    X(NORM_2, LAYER, "post_attention_layernorm.weight", HIDDEN, NONE)                  \
-    X(GATE, LAYER, "mlp.gate_proj.weight", INTER, HIDDEN)                              \
-    X(UP, LAYER, "mlp.up_proj.weight", INTER, HIDDEN)                                  \
-    X(DOWN, LAYER, "mlp.down_proj.weight", HIDDEN, INTER)                              \
-    X(NORM, MODEL, "model.norm.weight", HIDDEN, NONE)                                  \
+#define MODEL_WEIGHTS(X)                                              \
+    X(EMBED, MODEL, "model.embed_tokens.weight", VOCAB, HIDDEN)       \
+    X(NORM_1, LAYER, "input_layernorm.weight", HIDDEN, NONE)          \
+    X(Q, LAYER, "self_attn.q_proj.weight", Q, HIDDEN)                 \
+    X(Q_BIAS, BIAS, "self_attn.q_proj.bias", Q, NONE)                 \
+    X(K, LAYER, "self_attn.k_proj.weight", KV, HIDDEN)                \
+    X(K_BIAS, BIAS, "self_attn.k_proj.bias", KV, NONE)                \
+    X(V, LAYER, "self_attn.v_proj.weight", KV, HIDDEN)                \
+    X(V_BIAS, BIAS, "self_attn.v_proj.bias", KV, NONE)                \
+    X(O, LAYER, "self_attn.o_proj.weight", HIDDEN, Q)                 \
+    X(NORM_2, LAYER, "post_attention_layernorm.weight", HIDDEN, NONE) \
+    X(GATE, LAYER, "mlp.gate_proj.weight", INTER, HIDDEN)             \
+    X(UP, LAYER, "mlp.up_proj.weight", INTER, HIDDEN)                 \
+    X(DOWN, LAYER, "mlp.down_proj.weight", HIDDEN, INTER)             \
+    X(NORM, MODEL, "model.norm.weight", HIDDEN, NONE)                 \
     X(HEAD, UNTIED, "lm_head.weight", VOCAB, HIDDEN)
 
 typedef enum WeightId {
 #define X(id, scope, name, rows, cols) W_##id,
-    MODEL_WEIGHTS(X)
+    MODEL_WEIGHTS(X) N_WEIGHT_IDS
 #undef X
-    N_WEIGHT_IDS
 } WeightId;
 
 typedef struct TensorSpec {
     const char *name;
-    int rank;       /* 1 or 2 */
+    int rank; /* 1 or 2 */
     int64_t dim[2];
 } TensorSpec;
 
@@ -110,42 +108,41 @@ Graph *qwen2_build(Env *e, const Config *c, int n_layers, bool last_only);
  * tensor is handed out, and nothing is allocated by a length that a file claims. */
 
 /* Columns: id and name in files, bits of an element */
-#define FILE_DTYPES(X)                                                                 \
-    X(BOOL, 8)                                                                         \
-    X(U8, 8)                                                                           \
-    X(I8, 8)                                                                           \
-    X(F8_E5M2, 8)                                                                      \
-    X(F8_E4M3, 8)                                                                      \
-    X(F8_E8M0, 8)                                                                      \
-    X(F4, 4)                                                                           \
-    X(F6_E2M3, 6)                                                                      \
-    X(F6_E3M2, 6)                                                                      \
-    X(I16, 16)                                                                         \
-    X(U16, 16)                                                                         \
-    X(F16, 16)                                                                         \
-    X(BF16, 16)                                                                        \
-    X(I32, 32)                                                                         \
-    X(U32, 32)                                                                         \
-    X(F32, 32)                                                                         \
-    X(F64, 64)                                                                         \
-    X(I64, 64)                                                                         \
-    X(U64, 64)                                                                         \
+#define FILE_DTYPES(X) \
+    X(BOOL, 8)         \
+    X(U8, 8)           \
+    X(I8, 8)           \
+    X(F8_E5M2, 8)      \
+    X(F8_E4M3, 8)      \
+    X(F8_E8M0, 8)      \
+    X(F4, 4)           \
+    X(F6_E2M3, 6)      \
+    X(F6_E3M2, 6)      \
+    X(I16, 16)         \
+    X(U16, 16)         \
+    X(F16, 16)         \
+    X(BF16, 16)        \
+    X(I32, 32)         \
+    X(U32, 32)         \
+    X(F32, 32)         \
+    X(F64, 64)         \
+    X(I64, 64)         \
+    X(U64, 64)         \
     X(C64, 64)
 
 typedef enum FileDtype {
 #define X(id, bits) FD_##id,
-    FILE_DTYPES(X)
+    FILE_DTYPES(X) N_FILE_DTYPES
 #undef X
-    N_FILE_DTYPES
 } FileDtype;
 
 const char *file_dtype_name(FileDtype t);
 
 typedef struct FileTensor {
-    const char *name;   /* NUL-terminated, but may hold NULs itself: name_len counts */
+    const char *name; /* NUL-terminated, but may hold NULs itself: name_len counts */
     size_t name_len;
     FileDtype dtype;
-    int rank;           /* may exceed MAX_RANK; then only the first MAX_RANK dims are kept */
+    int rank; /* may exceed MAX_RANK; then only the first MAX_RANK dims are kept */
     int64_t dim[MAX_RANK];
     uint64_t begin, end; /* bytes within the file's data */
     const uint8_t *data; /* in the mapping; any alignment */
@@ -156,7 +153,8 @@ typedef Vec(FileTensor) FileTensors;
 
 /* Parses and checks one file's bytes; tensors come in order of their data. Fails with E_SYNTAX:
  * the sentence names file, tensor and cause. */
-void safetensors_parse(Env *e, const uint8_t *p, size_t len, const char *file, FileTensors *out);
+void safetensors_parse(Env *e, const uint8_t *p, size_t len, const char *file,
+                       FileTensors *out);
 
 typedef struct Shard {
     const char *path;
@@ -165,9 +163,9 @@ typedef struct Shard {
 } Shard;
 
 typedef struct Checkpoint {
-    const char *path;    /* of the file or the index */
+    const char *path; /* of the file or the index */
     Vec(Shard) shards;
-    FileTensors tensors; /* of all shards */
+    FileTensors tensors;        /* of all shards */
     const FileTensor **by_name; /* sorted, for checkpoint_find */
 } Checkpoint;
 
@@ -176,7 +174,7 @@ typedef struct Checkpoint {
 void checkpoint_open(Env *e, Checkpoint *c, const char *path);
 void checkpoint_release(Checkpoint *c);
 const FileTensor *checkpoint_find(const Checkpoint *c, const char *name); /* NULL: none */
-int64_t file_tensor_count(const FileTensor *t); /* elements */
+int64_t file_tensor_count(const FileTensor *t);                           /* elements */
 void file_tensor_print(Env *e, const FileTensor *t, Buf *out); /* "name" BF16[4, 8] */
 /* Bytes of a checkpoint's mapping that are not needed for now: lets the pages go, so that peak
  * memory stays small. Never for other memory: it would be zeroed. */
@@ -184,8 +182,8 @@ void pages_drop(const void *p, size_t n_bytes);
 
 /* ---- ranges.c: what is in a tensor ------------------------------------------------ */
 typedef struct Range {
-    bool known;          /* false: a dtype without plain numbers (F8 and smaller, C64) */
-    double min, max;     /* of the finite elements; min > max where there are none */
+    bool known;      /* false: a dtype without plain numbers (F8 and smaller, C64) */
+    double min, max; /* of the finite elements; min > max where there are none */
     int64_t n_nan, n_inf;
 } Range;
 
@@ -204,8 +202,8 @@ typedef struct Match { /* a config's expected tensors against a checkpoint's */
     const FileTensor **found; /* by spec */
     int n;
     int n_missing, n_unexpected, n_unfit; /* unfit: other shape, or no F32, F16, BF16 */
-    const char *report;       /* every one of them, a line each */
-    const char *note;         /* worth saying though it loads, or NULL */
+    const char *report;                   /* every one of them, a line each */
+    const char *note;                     /* worth saying though it loads, or NULL */
 } Match;
 
 /* Never fails on a mismatch: counts and lists them all. */
@@ -214,14 +212,14 @@ void weights_match(Env *e, const Config *c, const Checkpoint *ck, Match *m);
 void match_require(Env *e, const Config *c, const Checkpoint *ck, const Match *m);
 
 typedef struct Weights {
-    NamedTensor *tensor;  /* f32, for Args.weight; in the order of config_tensors */
+    NamedTensor *tensor;       /* f32, for Args.weight; in the order of config_tensors */
     const FileTensor **source; /* the same in the file: dtype and bytes, readable in place */
     int n;
-    size_t f32_bytes;     /* of all tensors */
-    void *memory;         /* the widened ones; NULL: all are used in place */
+    size_t f32_bytes; /* of all tensors */
+    void *memory;     /* the widened ones; NULL: all are used in place */
     size_t memory_bytes;
-    const char *note;     /* as in Match */
-    Checkpoint file;      /* open while the weights are in use */
+    const char *note; /* as in Match */
+    Checkpoint file;  /* open while the weights are in use */
 } Weights;
 
 typedef void LoadProgress(void *ctx, int64_t done_bytes, int64_t total_bytes);
@@ -277,7 +275,7 @@ void tokenizer_decode(const Tokenizer *t, const int32_t *ids, int n, bool skip_s
 typedef struct Decoder {
     const Tokenizer *tokenizer;
     bool skip_special;
-    uint8_t held[4];   /* bytes of a character that is not complete */
+    uint8_t held[4]; /* bytes of a character that is not complete */
     int n_held, n_missing;
     uint8_t low, high; /* what the next byte of it must lie between */
 } Decoder;
@@ -289,11 +287,11 @@ void decoder_end(Decoder *d, Buf *out); /* U+FFFD for a character that never bec
 /* ---- generation.c: generation_config.json, and when to stop ---------------------- */
 
 /* Columns: field, type, its value when off, the values allowed (x), the same in words */
-#define SAMPLING(X)                                                                    \
-    X(temperature, double, 1, x == 0 || (x >= 1e-6 && x <= 1e6), "0, or 1e-6 to 1e6")    \
-    X(top_k, int64_t, 0, x >= 0 && x <= INT32_MAX, "0 to 2147483647")                  \
-    X(top_p, double, 1, x > 0 && x <= 1, "above 0 and at most 1")                      \
-    X(min_p, double, 0, x >= 0 && x <= 1, "0 to 1")                                    \
+#define SAMPLING(X)                                                                   \
+    X(temperature, double, 1, x == 0 || (x >= 1e-6 && x <= 1e6), "0, or 1e-6 to 1e6") \
+    X(top_k, int64_t, 0, x >= 0 && x <= INT32_MAX, "0 to 2147483647")                 \
+    X(top_p, double, 1, x > 0 && x <= 1, "above 0 and at most 1")                     \
+    X(min_p, double, 0, x >= 0 && x <= 1, "0 to 1")                                   \
     X(repetition_penalty, double, 1, x > 0 && x <= 1e6, "above 0 and at most 1e6")
 
 /* temperature 0 is greedy; top_k 0, top_p 1, min_p 0 and repetition_penalty 1 are off. */
@@ -308,9 +306,9 @@ Sampling sampling_greedy(void); /* temperature 0, the rest off */
 void sampling_check(Env *e, const Sampling *s); /* fails with E_INPUT, naming the setting */
 
 typedef struct Generation {
-    bool found;       /* is there a generation_config.json? */
+    bool found;        /* is there a generation_config.json? */
     Sampling sampling; /* greedy unless do_sample is true; a field the file lacks is off */
-    int n_eos;        /* eos_token_id: none, one or a list */
+    int n_eos;         /* eos_token_id: none, one or a list */
     int64_t eos[MAX_STOP_TOKENS];
 } Generation;
 
@@ -402,20 +400,28 @@ struct Stepper {
     /* Feeds n ids behind those fed before. logits: rows of n_vocab, n of them where all is set, else
      * the last one; they hold until the next call. False fills err and feeds nothing; E_INTERRUPT:
      * the user stopped it. */
-    bool (*feed)(Stepper *s, const int32_t *ids, int n, bool all, const float **logits, Err *err);
+    bool (*feed)(Stepper *s, const int32_t *ids, int n, bool all, const float **logits,
+                 Err *err);
     void (*restart)(Stepper *s);
 };
 
 /* Why a text ended: max_tokens, a stop token, no position left (for the prompt: last is -1 then),
  * the caller or the user, a step that failed. */
-typedef enum GenerateEnd { END_LENGTH, END_STOP, END_CONTEXT, END_INTERRUPTED, END_FAILED } GenerateEnd;
+typedef enum GenerateEnd {
+    END_LENGTH,
+    END_STOP,
+    END_CONTEXT,
+    END_INTERRUPTED,
+    END_FAILED
+} GenerateEnd;
 
 typedef struct Generate {
-    Sampler *sampler;     /* NULL: greedy, the first maximum. The caller lets it see the prompt */
-    const Stops *stops;   /* may be NULL */
+    Sampler *sampler;   /* NULL: greedy, the first maximum. The caller lets it see the prompt */
+    const Stops *stops; /* may be NULL */
     int max_tokens;
-    const volatile int *interrupted;      /* set by a signal's handler; may be NULL */
-    bool (*token)(void *ctx, int32_t id); /* each new token but a stop token; false ends; may be NULL */
+    const volatile int *interrupted; /* set by a signal's handler; may be NULL */
+    /* Each new token but a stop token; false ends; may be NULL. */
+    bool (*token)(void *ctx, int32_t id);
     void *ctx;
 } Generate;
 
@@ -426,8 +432,8 @@ typedef struct Generated {
 } Generated;
 
 /* False: the prompt is empty, or a step failed; err says why. */
-bool generate(const Generate *g, Stepper *s, const int32_t *prompt, int n_prompt, Generated *out,
-              Err *err);
+bool generate(const Generate *g, Stepper *s, const int32_t *prompt, int n_prompt,
+              Generated *out, Err *err);
 
 typedef struct Perplexity {
     double perplexity, mean_nll; /* nats */

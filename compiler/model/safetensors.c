@@ -202,8 +202,7 @@ static void check_members(Env *e, Index *x, const char *file, json_t *weight_map
 {
     const char *tensor;
     json_t *v;
-    json_object_foreach(weight_map, tensor, v)
-    {
+    json_object_foreach (weight_map, tensor, v) {
         const FileTensor *t = checkpoint_find(x->c, tensor);
         const char *want =
             map_get(&x->shards, hash_bytes(json_string_value(v), json_string_length(v)));
@@ -223,8 +222,7 @@ static void read_index(Env *e, const char *file, json_t *root, void *arg)
         fail(e, E_SYNTAX, "%s: \"weight_map\" is missing or not an object.", file);
     }
     const char *tensor;
-    json_object_foreach(weight_map, tensor, v)
-    {
+    json_object_foreach (weight_map, tensor, v) {
         add_member(e, x, file, tensor, v);
     }
     if (x->faults.len) {

@@ -15,9 +15,9 @@ typedef struct Loops { /* some axes, outermost first */
 
 typedef struct Code { /* a phase */
     const Phase *p;
-    Loops space, reduce; /* its own */
-    Loops all;           /* the outer axes and its space axes */
-    int inner;           /* its last reduce axis, or -1 */
+    Loops space, reduce;          /* its own */
+    Loops all;                    /* the outer axes and its space axes */
+    int inner;                    /* its last reduce axis, or -1 */
     Eval **let, **value, **index; /* of the body; of the finish */
     Sum *sum;
 } Code;
@@ -38,7 +38,8 @@ typedef void Inside(Walk *w, Code *c);
 static Loops make_loops(const Walk *w, int most)
 {
     Arena *m = &w->pts.e->kernel;
-    return (Loops){0, arena_array(m, int, most), arena_array(m, int64_t, most), arena_array(m, int64_t, most), 1};
+    return (Loops){0, arena_array(m, int, most), arena_array(m, int64_t, most),
+                   arena_array(m, int64_t, most), 1};
 }
 
 static void add_loops(const Walk *w, Loops *to, const int *axis, int n, AxisKind kind)
@@ -122,7 +123,8 @@ static void store(Walk *w, const Near *index, const Near *value, Dtype t)
         Element *e = &w->out.at[w->out.n++];
         e->index = index->i[l];
         if (e->index < 0 || e->index >= n_elems) {
-            fail(w->pts.e, E_RANGE, "The nest stores element %lld of its output, which has %lld elements.",
+            fail(w->pts.e, E_RANGE,
+                 "The nest stores element %lld of its output, which has %lld elements.",
                  (long long)e->index, (long long)n_elems);
         }
         e->err = value ? near_error(value, l) : INFINITY;
@@ -215,7 +217,8 @@ static void make_code(Walk *w, Code *c, const Phase *p)
 {
     Arena *m = &w->pts.e->kernel;
     const Nest *n = &w->pts.k->nest;
-    *c = (Code){.p = p, .space = make_loops(w, p->loops.n), .reduce = make_loops(w, p->loops.n)};
+    *c =
+        (Code){.p = p, .space = make_loops(w, p->loops.n), .reduce = make_loops(w, p->loops.n)};
     c->all = make_loops(w, n->outer.n + p->loops.n);
     add_loops(w, &c->space, p->loops.at, p->loops.n, AXIS_SPACE);
     add_loops(w, &c->reduce, p->loops.at, p->loops.n, AXIS_REDUCE);
@@ -244,7 +247,8 @@ static Expected walk(Env *e, const Question *q, bool indices_only)
     const Nest *n = &q->naive->nest;
     Walk w = {.q = q, .indices_only = indices_only};
     bool rows = false;
-    points_init(&w.pts, e, q->naive, q->params, q->n_elems, q->syms, kernel_uses(q->scheduled, S_EXP_APPROX));
+    points_init(&w.pts, e, q->naive, q->params, q->n_elems, q->syms,
+                kernel_uses(q->scheduled, S_EXP_APPROX));
     w.at = arena_array(&e->kernel, int64_t, n->axis.n);
     w.out.at = arena_array(&e->kernel, Element, nest_stores(q->naive, q->syms));
     w.code = arena_array(&e->kernel, Code, n->phase.n);

@@ -7,7 +7,8 @@
 
 #include "run/verify_int.h"
 
-static const uint32_t poison[2] = {0xffe5a5a5, 0x4b5a5a5a}; /* a NaN, and 14310000; all bytes differ */
+static const uint32_t poison[2] = {0xffe5a5a5,
+                                   0x4b5a5a5a}; /* a NaN, and 14310000; all bytes differ */
 
 static uint8_t poison_at(int nth, size_t offset)
 {
@@ -55,7 +56,8 @@ static bool element_written(const VerifyRun *x, int64_t i)
         verdict_add(x->v, "never written");
     } else {
         verdict_value(x, 0, a, i);
-        verdict_add(x->v, " after the first call, and after a second one with the same inputs ");
+        verdict_add(x->v,
+                    " after the first call, and after a second one with the same inputs ");
         verdict_value(x, 0, b, i);
     }
     return verdict_wrong(x);

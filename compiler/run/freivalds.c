@@ -25,10 +25,10 @@ typedef struct Contraction {
     Axes both, rows, columns, sum; /* of both factors; of f, of g alone; reduced */
     Eval *nf, *ng, *index, *value; /* value: with 0 for the sum, so h */
     Near zero;
-    double *r;                     /* by column */
-    double *w, *w_size;            /* by term: sum over columns of r g; of |r g| */
-    double *left, *size;           /* by row: what the sums must be, and what |f| w_size sums to */
-    double f_most, g_most;         /* largest magnitudes */
+    double *r;             /* by column */
+    double *w, *w_size;    /* by term: sum over columns of r g; of |r g| */
+    double *left, *size;   /* by row: what the sums must be, and what |f| w_size sums to */
+    double f_most, g_most; /* largest magnitudes */
     double depth;
 } Contraction;
 
@@ -67,7 +67,8 @@ static bool find_factors(Contraction *c)
         return false;
     }
     const Expr *x = let_value(c->p->body.at, c->p->body.n, term);
-    if (x->kind != X_OP || x->op != S_MUL || acc->init->kind != X_CONST || acc->init->value.f != 0) {
+    if (x->kind != X_OP || x->op != S_MUL || acc->init->kind != X_CONST ||
+        acc->init->value.f != 0) {
         return false;
     }
     c->f = x->a;
@@ -81,7 +82,8 @@ static bool adds_only(const Contraction *c, const Stmt *s)
     int acc = c->p->acc.at[0].var;
     const Expr *x = s->value;
     bool sum_left = x->kind == X_OP && x->op == S_ADD && x->a->kind == X_VAR && x->a->id == acc;
-    bool sum_right = x->kind == X_OP && x->op == S_ADD && x->b->kind == X_VAR && x->b->id == acc;
+    bool sum_right =
+        x->kind == X_OP && x->op == S_ADD && x->b->kind == X_VAR && x->b->id == acc;
     if (sum_left || sum_right) {
         Seek seek = {.other = false};
         expr_visit(sum_left ? x->b : x->a, see, &seek);
@@ -122,7 +124,8 @@ static bool find_axes(Contraction *c)
 static bool recognise(Contraction *c)
 {
     const Nest *n = &c->q->naive->nest;
-    if (n->phase.n != 1 || n->phase.at[0].finish.n != 1 || n->phase.at[0].finish.at[0].kind != STMT_STORE) {
+    if (n->phase.n != 1 || n->phase.at[0].finish.n != 1 ||
+        n->phase.at[0].finish.at[0].kind != STMT_STORE) {
         return false;
     }
     c->p = &n->phase.at[0];
@@ -237,7 +240,8 @@ static Right sum_output(Contraction *c, const float *y, int64_t batch, int64_t r
 static double bound_of(const Contraction *c, double size, double right_size)
 {
     double unit = c->q->unit, n = (double)c->sum.total;
-    bool exact = unit > 0 && c->f_most * c->g_most * n <= 0x1p23 * unit && size + right_size < 0x1p52 * unit;
+    bool exact = unit > 0 && c->f_most * c->g_most * n <= 0x1p23 * unit &&
+                 size + right_size < 0x1p52 * unit;
     return exact ? 0 : (c->depth + 2) * UNIT_ROUNDOFF * (size + right_size);
 }
 
@@ -261,7 +265,8 @@ static void locate(Contraction *c, const float *y, int64_t batch, int64_t row, M
         }
         const Near *index = eval(c, c->index), *h = eval(c, c->value);
         for (int l = 0; l < c->pts.n && m->index < 0; l++) {
-            double want = sum[l] + h->v[l], got = y[index->i[l]], bound = bound_of(c, size[l], fabs(want));
+            double want = sum[l] + h->v[l], got = y[index->i[l]],
+                   bound = bound_of(c, size[l], fabs(want));
             if (!(fabs(got - want) <= bound)) {
                 *m = (Mismatch){index->i[l], got, want, bound};
             }

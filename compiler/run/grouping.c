@@ -48,7 +48,8 @@ static void find_tail(Grouping *g, const Phase *p, const int64_t *syms)
     }
 }
 
-Grouping grouping_of(const Kernel *naive, const Kernel *scheduled, const Accum *acc, const int64_t *syms)
+Grouping grouping_of(const Kernel *naive, const Kernel *scheduled, const Accum *acc,
+                     const int64_t *syms)
 {
     Grouping g = {.nest = &scheduled->nest, .n_groups = 1, .tail_of = -1};
     Place at = place_of(g.nest, acc->var);

@@ -8,7 +8,7 @@
 
 #include "run/verify_int.h"
 
-#define CANARY 0x7fc1c0deu           /* as f32 a NaN */
+#define CANARY 0x7fc1c0deu /* as f32 a NaN */
 
 static uint8_t canary_at(size_t i)
 {
@@ -35,13 +35,16 @@ void guarded_init(Env *e, Guarded *g, size_t bytes, bool at_end, bool pages)
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     uint8_t *map = os.mmap(NULL, map_bytes, PROT_NONE, flags, -1, 0);
     if (map == MAP_FAILED) {
-        fail(e, E_NOMEM, "There is no memory for a buffer of %zu bytes: %s.", bytes, strerror(errno));
+        fail(e, E_NOMEM, "There is no memory for a buffer of %zu bytes: %s.", bytes,
+             strerror(errno));
     }
     uint8_t *zone = map + page;
-    if (os.mmap(zone, zone_bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    if (os.mmap(zone, zone_bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0) ==
+        MAP_FAILED) {
         int why = errno;
         os.munmap(map, map_bytes);
-        fail(e, E_NOMEM, "There is no memory for a buffer of %zu bytes: %s.", bytes, strerror(why));
+        fail(e, E_NOMEM, "There is no memory for a buffer of %zu bytes: %s.", bytes,
+             strerror(why));
     }
     size_t front = !pages ? page : at_end ? zone_bytes - bytes : 0;
     *g = (Guarded){zone + front, bytes, zone, zone_bytes, map, map_bytes};

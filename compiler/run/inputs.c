@@ -53,13 +53,15 @@ typedef struct Search {
 
 static bool of_sizes(const Expr *x)
 {
-    return x->kind == X_CONST || x->kind == X_SYM || (x->kind == X_OP && x->b && of_sizes(x->a) && of_sizes(x->b));
+    return x->kind == X_CONST || x->kind == X_SYM ||
+           (x->kind == X_OP && x->b && of_sizes(x->a) && of_sizes(x->b));
 }
 
 static void see_limit(const Expr *x, void *ctx)
 {
     Search *s = ctx;
-    if (x->kind != X_OP || (x->op != S_LE && x->op != S_LT) || x->a->dtype != DT_I64 || !of_sizes(x->a)) {
+    if (x->kind != X_OP || (x->op != S_LE && x->op != S_LT) || x->a->dtype != DT_I64 ||
+        !of_sizes(x->a)) {
         return;
     }
     const Expr *load = origin(s->k, x->b);
@@ -138,7 +140,8 @@ static inline int64_t below(uint64_t hash, int64_t n)
 /* Mean 0, variance 1: the sum of two uniform numbers. */
 static inline float of_order_1(uint64_t hash)
 {
-    return (float)((double)((int64_t)(int32_t)hash + (int32_t)(hash >> 32)) * (0x1p-31 * 1.2247448713915890));
+    return (float)((double)((int64_t)(int32_t)hash + (int32_t)(hash >> 32)) *
+                   (0x1p-31 * 1.2247448713915890));
 }
 
 static float special(const Inputs *in, uint64_t hash)
@@ -190,7 +193,8 @@ static void fill_floats(const Source *s, float *to, int64_t n)
     }
 }
 
-void inputs_fill(const Inputs *in, const Kernel *k, int operand, const int64_t *syms, void *to, int64_t n)
+void inputs_fill(const Inputs *in, const Kernel *k, int operand, const int64_t *syms, void *to,
+                 int64_t n)
 {
     Source s = {.in = in, .o = &k->operand.at[operand], .bad = -1, .scale = 1};
     s.key = mix(in->seed * 257 + (uint64_t)operand + 1) + (uint64_t)in->round;
@@ -218,5 +222,6 @@ Inputs inputs_of(const Kernel *k, const int64_t *syms, Round round, uint64_t see
     if (round == ROUND_INTEGERS) { /* a product of two has deviation 18.7 */
         spread = libm && terms > 1 ? 18.7 * spread / 3 : 1;
     }
-    return (Inputs){round, seed, (int)lrint(log2(spread)), 4 * (terms < 1 << 20 ? terms : 1 << 20)};
+    return (Inputs){round, seed, (int)lrint(log2(spread)),
+                    4 * (terms < 1 << 20 ? terms : 1 << 20)};
 }

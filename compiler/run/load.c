@@ -28,7 +28,8 @@ static PackFn *find_packs(Env *e, const Library *lib, const Kernel *k)
     PackFn *pack = arena_array(&e->model, PackFn, k->operand.n);
     for (int i = 0; i < k->operand.n; i++) {
         if (k->operand.at[i].pack) {
-            void *fn = os.dlsym(lib->handle, arena_printf(&e->kernel, "%s_pack_%d", k->symbol, i));
+            void *fn =
+                os.dlsym(lib->handle, arena_printf(&e->kernel, "%s_pack_%d", k->symbol, i));
             memcpy(&pack[i], &fn, sizeof fn);
         }
     }
@@ -37,7 +38,8 @@ static PackFn *find_packs(Env *e, const Library *lib, const Kernel *k)
 
 void library_load(Env *e, Library *lib, const char *path, Kernel *const *k, int n)
 {
-    *lib = (Library){.fn = arena_array(&e->model, KernelFn, n), .pack = arena_array(&e->model, PackFn *, n)};
+    *lib = (Library){.fn = arena_array(&e->model, KernelFn, n),
+                     .pack = arena_array(&e->model, PackFn *, n)};
     lib->handle = os.dlopen(plain_path(&e->kernel, path), RTLD_NOW | RTLD_LOCAL);
     if (!lib->handle) {
         fail_open(e, path);

@@ -67,7 +67,8 @@ static const Near *eval_select(Points *p, Eval *n, uint64_t on)
     uint64_t yes, no;
     const Near *cond = near_eval(p, n->a, on);
     choose(p, cond, on, &yes, &no);
-    const Near *a = yes ? near_eval(p, n->b, yes) : NULL, *b = no ? near_eval(p, n->c, no) : NULL;
+    const Near *a = yes ? near_eval(p, n->b, yes) : NULL,
+               *b = no ? near_eval(p, n->c, no) : NULL;
     if (!a || !b) {
         return a ? a : b ? b : &n->out;
     }
@@ -77,7 +78,8 @@ static const Near *eval_select(Points *p, Eval *n, uint64_t on)
         const Near *taken = cond->i[l] ? a : b, *other = cond->i[l] ? b : a;
         double err = near_error(taken, l);
         if (near_error(cond, l) > 0) {
-            double t = f32 ? taken->v[l] : (double)taken->i[l], o = f32 ? other->v[l] : (double)other->i[l];
+            double t = f32 ? taken->v[l] : (double)taken->i[l],
+                   o = f32 ? other->v[l] : (double)other->i[l];
             err = fmax(err, either_error(t, o, near_error(other, l)));
         }
         n->out.err[l] = err;
@@ -91,8 +93,8 @@ static const Near *eval_select(Points *p, Eval *n, uint64_t on)
 static _Noreturn void outside(const Points *p, int operand, int64_t index)
 {
     const Operand *o = &p->k->operand.at[operand];
-    fail(p->e, E_RANGE, "The nest loads element %lld of operand %s, which has %lld elements.", (long long)index, o->name,
-         (long long)p->n_elems[operand]);
+    fail(p->e, E_RANGE, "The nest loads element %lld of operand %s, which has %lld elements.",
+         (long long)index, o->name, (long long)p->n_elems[operand]);
 }
 
 /* Elements in all lanes, where they move with the inner axis and nothing else has changed. */
@@ -293,10 +295,17 @@ void points_set_lane(Points *p, int axis, int lane, int64_t value)
     p->epoch++;
 }
 
-void points_init(Points *p, Env *e, const Kernel *k, void *const *params, const int64_t *n_elems,
-                 const int64_t *syms, bool approximate)
+void points_init(Points *p, Env *e, const Kernel *k, void *const *params,
+                 const int64_t *n_elems, const int64_t *syms, bool approximate)
 {
-    *p = (Points){.e = e, .k = k, .params = params, .n_elems = n_elems, .syms = syms, .n = LANES, .inner = -1, .epoch = 1};
+    *p = (Points){.e = e,
+                  .k = k,
+                  .params = params,
+                  .n_elems = n_elems,
+                  .syms = syms,
+                  .n = LANES,
+                  .inner = -1,
+                  .epoch = 1};
     p->axis = arena_array(&e->kernel, Near, k->nest.axis.n);
     p->var = arena_array(&e->kernel, const Near *, k->nest.var.n);
     for (int i = 0; i < k->nest.axis.n; i++) {

@@ -81,7 +81,8 @@ static Real settle(ScalarOp op, Real x, Real y, Real r)
     if (isinf(x.v) || isinf(y.v)) { /* and err of that is 0 */
         Real other = isinf(x.v) ? y : x;
         bool adds = op == S_ADD || op == S_SUB;
-        return adds || other.err == 0 || fabs(other.v) > other.err ? (Real){(float)r.v, 0} : unknown();
+        return adds || other.err == 0 || fabs(other.v) > other.err ? (Real){(float)r.v, 0}
+                                                                   : unknown();
     }
     if (isnan(r.v) || isinf(r.v)) {
         return x.err == 0 && y.err == 0 ? (Real){r.v, 0} : unknown();
@@ -90,7 +91,8 @@ static Real settle(ScalarOp op, Real x, Real y, Real r)
     return overflows ? (Real){copysign(INFINITY, r.v), 0} : unknown();
 }
 
-static inline Real rounded(ScalarOp op, How how, const Rounding *r, Real x, Real y, double v, double err)
+static inline Real rounded(ScalarOp op, How how, const Rounding *r, Real x, Real y, double v,
+                           double err)
 {
     if (how <= HOW_NEAREST && x.err == 0 && y.err == 0) {
         return (Real){(float)v, 0};
@@ -100,24 +102,25 @@ static inline Real rounded(ScalarOp op, How how, const Rounding *r, Real x, Real
     return fabs(v) + err <= FLT_MAX ? out : settle(op, x, y, out);
 }
 
-#define X(id, value, error, rounding)                                                          \
-    static void rule_##id(const Points *p, const Near *a, const Near *b, Near *out)            \
-    {                                                                                          \
-        const double *ea = errors_of(a), *eb = errors_of(b);                                   \
-        const How how = HOW_##rounding;                                                        \
-        out->sure = a->sure && b->sure && how <= HOW_NEAREST;                                  \
-        for (int l = 0; out->sure && l < p->n; l++) {                                          \
-            double x = a->v[l], y = b->v[l];                                                   \
-            (void)x, (void)y;                                                                  \
-            out->v[l] = (float)(value);                                                        \
-        }                                                                                      \
-        for (int l = 0; !out->sure && l < p->n; l++) {                                         \
-            double x = a->v[l], y = b->v[l], ex = ea[l], ey = eb[l], v = value;                \
-            (void)y, (void)ey;                                                                 \
-            Real r = rounded(S_##id, how, &p->how[how], (Real){x, ex}, (Real){y, ey}, v, error); \
-            out->v[l] = r.v;                                                                   \
-            out->err[l] = r.err;                                                               \
-        }                                                                                      \
+#define X(id, value, error, rounding)                                                       \
+    static void rule_##id(const Points *p, const Near *a, const Near *b, Near *out)         \
+    {                                                                                       \
+        const double *ea = errors_of(a), *eb = errors_of(b);                                \
+        const How how = HOW_##rounding;                                                     \
+        out->sure = a->sure && b->sure && how <= HOW_NEAREST;                               \
+        for (int l = 0; out->sure && l < p->n; l++) {                                       \
+            double x = a->v[l], y = b->v[l];                                                \
+            (void)x, (void)y;                                                               \
+            out->v[l] = (float)(value);                                                     \
+        }                                                                                   \
+        for (int l = 0; !out->sure && l < p->n; l++) {                                      \
+            double x = a->v[l], y = b->v[l], ex = ea[l], ey = eb[l], v = value;             \
+            (void)y, (void)ey;                                                              \
+            Real r =                                                                        \
+                rounded(S_##id, how, &p->how[how], (Real){x, ex}, (Real){y, ey}, v, error); \
+            out->v[l] = r.v;                                                                \
+            out->err[l] = r.err;                                                            \
+        }                                                                                   \
     }
 FLOAT_RULES(X)
 #undef X
@@ -129,30 +132,30 @@ FLOAT_RULES(X)
     X(LT, <)             \
     X(NE, !=)
 
-#define X(id, op)                                                                          \
-    static void compare_##id(const Points *p, const Near *a, const Near *b, Near *out)     \
-    {                                                                                      \
-        const double *ea = errors_of(a), *eb = errors_of(b);                               \
-        out->sure = a->sure && b->sure;                                                    \
-        for (int l = 0; l < p->n; l++) {                                                   \
-            double x = a->v[l], y = b->v[l], err = ea[l] + eb[l];                          \
-            bool nan = isnan(x) || isnan(y), apart = fabs(x - y) > err;                    \
-            out->i[l] = x op y;                                                            \
-            out->err[l] = err > 0 && !nan && !apart;                                       \
-        }                                                                                  \
+#define X(id, op)                                                                      \
+    static void compare_##id(const Points *p, const Near *a, const Near *b, Near *out) \
+    {                                                                                  \
+        const double *ea = errors_of(a), *eb = errors_of(b);                           \
+        out->sure = a->sure && b->sure;                                                \
+        for (int l = 0; l < p->n; l++) {                                               \
+            double x = a->v[l], y = b->v[l], err = ea[l] + eb[l];                      \
+            bool nan = isnan(x) || isnan(y), apart = fabs(x - y) > err;                \
+            out->i[l] = x op y;                                                        \
+            out->err[l] = err > 0 && !nan && !apart;                                   \
+        }                                                                              \
     }
 COMPARE_RULES(X)
 #undef X
 
 /* ---- i64: what indices are made of has code of its own ---- */
 
-#define INDEX_RULES(X)                                               \
-    X(ADD, (int64_t)((uint64_t)x + (uint64_t)y))                     \
-    X(SUB, (int64_t)((uint64_t)x - (uint64_t)y))                     \
-    X(MUL, (int64_t)((uint64_t)x * (uint64_t)y))                     \
+#define INDEX_RULES(X)                                                                       \
+    X(ADD, (int64_t)((uint64_t)x + (uint64_t)y))                                             \
+    X(SUB, (int64_t)((uint64_t)x - (uint64_t)y))                                             \
+    X(MUL, (int64_t)((uint64_t)x * (uint64_t)y))                                             \
     X(IDIV, y > 0 ? x / y : scalar_eval(S_IDIV, DT_I64, (Value){.i = x}, (Value){.i = y}).i) \
     X(MOD, y > 0 ? x % y : scalar_eval(S_MOD, DT_I64, (Value){.i = x}, (Value){.i = y}).i)   \
-    X(LE, x <= y)                                                    \
+    X(LE, x <= y)                                                                            \
     X(LT, x < y)
 
 #define X(id, result)                                                                \
@@ -170,12 +173,14 @@ INDEX_RULES(X)
 /* Any operation on integers and bools that may be off, as a cast of an f32 may be. */
 static void any_int(const Points *p, const Expr *x, const Near *a, const Near *b, Near *out)
 {
-    bool sums = x->op == S_ADD || x->op == S_SUB || x->op == S_NEG, compares = x->dtype == DT_BOOL;
+    bool sums = x->op == S_ADD || x->op == S_SUB || x->op == S_NEG,
+         compares = x->dtype == DT_BOOL;
     out->sure = a->sure && b->sure;
     for (int l = 0; l < p->n; l++) {
         double err = near_error(a, l) + (x->b ? near_error(b, l) : 0);
         double gap = fabs((double)a->i[l] - (double)b->i[l]);
-        out->i[l] = scalar_eval(x->op, x->a->dtype, (Value){.i = a->i[l]}, (Value){.i = b->i[l]}).i;
+        out->i[l] =
+            scalar_eval(x->op, x->a->dtype, (Value){.i = a->i[l]}, (Value){.i = b->i[l]}).i;
         out->err[l] = err == 0 ? 0 : sums ? err : compares ? gap <= err : INFINITY;
     }
 }
@@ -187,7 +192,7 @@ static Rule *const float_rule[N_SCALAR_OPS] = {
     FLOAT_RULES(X)
 #undef X
 #define X(id, op) [S_##id] = compare_##id,
-    COMPARE_RULES(X)
+        COMPARE_RULES(X)
 #undef X
 };
 

@@ -214,7 +214,8 @@ Tensor npy_read(Env *e, Arena *a, const char *path)
     size_t len;
     Err err;
     struct stat st;
-    bool sized = !os.stat(path, &st) && S_ISREG(st.st_mode); /* else a device or pipe, maybe endless */
+    bool sized =
+        !os.stat(path, &st) && S_ISREG(st.st_mode); /* else a device or pipe, maybe endless */
     if (!os_read_file(a, path, sized ? PTRDIFF_MAX / 2 : MAX_STREAM, &text, &len, &err)) {
         fail_err(e, &err);
     }

@@ -6,9 +6,11 @@
 
 #include "run/run_int.h"
 
-void panels_add(Env *e, Panels *p, const Kernel *k, int operand, PackFn fn, int slot, const int64_t *sym)
+void panels_add(Env *e, Panels *p, const Kernel *k, int operand, PackFn fn, int slot,
+                const int64_t *sym)
 {
-    *vec_push(&e->model, &p->at) = (Panel){.k = k, .operand = operand, .fn = fn, .slot = slot, .sym = sym};
+    *vec_push(&e->model, &p->at) =
+        (Panel){.k = k, .operand = operand, .fn = fn, .slot = slot, .sym = sym};
 }
 
 static void release(Panel *p)
@@ -27,9 +29,11 @@ static bool reserve(Panel *p, Err *err)
     size_t bytes = (size_t)kernel_span(p->k, p->operand, p->sym) * (size_t)operand_bytes(o);
     release(p);
     bytes = bytes ? bytes : 1;
-    void *memory = os.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        os.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
-        return err_set(err, E_NOMEM, "There is no memory for %zu bytes of panels of kernel %s: %s.", bytes,
+        return err_set(err, E_NOMEM,
+                       "There is no memory for %zu bytes of panels of kernel %s: %s.", bytes,
                        p->k->symbol, strerror(errno));
     }
     os.madvise(memory, bytes, MADV_HUGEPAGE);
@@ -94,8 +98,10 @@ static bool refill(Env *e, Panels *p, void *const *param, int n, Pool *pool, Err
     for (int i = 0; i < n; i++) {
         if (fresh[i]->lossy) {
             fresh[i]->from = NULL;
-            return err_set(err, E_INPUT, "Operand %s of kernel %s is to be stored as bf16, but some value is none.",
-                           fresh[i]->k->operand.at[fresh[i]->operand].name, fresh[i]->k->symbol);
+            return err_set(
+                err, E_INPUT,
+                "Operand %s of kernel %s is to be stored as bf16, but some value is none.",
+                fresh[i]->k->operand.at[fresh[i]->operand].name, fresh[i]->k->symbol);
         }
     }
     return true;

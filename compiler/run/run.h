@@ -3,24 +3,25 @@
 #define NC_RUN_H
 
 #include "base/base.h"
+#include "compile.h"
 #include "emit/emit.h"
 #include "graph/graph.h"
-#include "compile.h"
 #include "loop/loop.h"
 #include "model/model.h"
 
 /* ---- cc.c: the system's C compiler. No shell: argument vectors only ----------------------------- */
 typedef struct Toolchain {
-    char *const *argv;     /* compiler and its own words: $CC split at blanks, else gcc, clang, cc */
+    /* Compiler and its own words: $CC split at blanks, else gcc, clang, cc. */
+    char *const *argv;
     int n_argv;
-    const char *path;      /* resolved program */
-    const char *version;   /* first line of --version */
+    const char *path;         /* resolved program */
+    const char *version;      /* first line of --version */
     const char *const *flags; /* emit_flags plus -march=native where accepted */
     int n_flags;
-    const Target *target;  /* how wide emitted vectors are */
-    char *const *env;      /* the child's environment: ours, with LC_ALL=C */
-    int timeout_ms;        /* of one compilation: $NANOCOMPILE_CC_TIMEOUT in seconds, else 60 s */
-    Hash identity;         /* of path, words, version, flags and the machine's ISA: part of every
+    const Target *target; /* how wide emitted vectors are */
+    char *const *env;     /* the child's environment: ours, with LC_ALL=C */
+    int timeout_ms; /* of one compilation: $NANOCOMPILE_CC_TIMEOUT in seconds, else 60 s */
+    Hash identity;  /* of path, words, version, flags and the machine's ISA: part of every
                               object's key */
 } Toolchain;
 /* Finds the compiler and what it accepts on this machine. The answer is kept in the cache, so that
@@ -29,30 +30,37 @@ void toolchain_find(Env *e, Toolchain *tc);
 
 /* ---- cache.c: content-addressed objects under $NANOCOMPILE_CACHE, $XDG_CACHE_HOME/nanocompile, ~/.cache/nanocompile */
 typedef struct Cache {
-    const char *dir;           /* obj/KEY.c, obj/KEY.o, lib/KEY.so, cc/KEY; KEY.log where a compiler failed */
-    int n_hits, n_built;       /* objects, since cache_open */
-    int n_quarantined;         /* objects and libraries that were broken: renamed to *.bad, built again */
-    const volatile int *stop;  /* set by a signal's handler: ends a build with E_INTERRUPT; may be NULL */
+    /* obj/KEY.c, obj/KEY.o, lib/KEY.so, cc/KEY; KEY.log where a compiler failed. */
+    const char *dir;
+    int n_hits, n_built; /* objects, since cache_open */
+    int n_quarantined; /* objects and libraries that were broken: renamed to *.bad, built again */
+    /* Set by a signal's handler: ends a build with E_INTERRUPT; may be NULL. */
+    const volatile int *stop;
 } Cache;
-void cache_open(Env *e, Cache *c, const char *dir /* NULL: the default */); /* E_IO with directory and remedy */
+/* E_IO with directory and remedy */
+void cache_open(Env *e, Cache *c, const char *dir /* NULL: the default */);
 /* One object file a kernel, built where missing (in parallel on n_jobs), verified where found: a corrupt
  * one is quarantined and rebuilt. path[i] is the object of kernel i. Interrupted or failed: nothing half-written. */
-void cache_objects(Env *e, Cache *c, const Toolchain *tc, Kernel *const *k, int n, int n_jobs, const char **path);
+void cache_objects(Env *e, Cache *c, const Toolchain *tc, Kernel *const *k, int n, int n_jobs,
+                   const char **path);
 /* The shared library of these objects, likewise. */
-const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *const *object, int n);
+const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *const *object,
+                          int n);
 
 /* ---- load.c ------------------------------------------------------------------------------------ */
 typedef struct Library {
     void *handle;
-    KernelFn *fn;   /* by kernel index */
-    PackFn **pack;  /* by kernel index, then operand: fills its panels; NULL where it has none */
+    KernelFn *fn;  /* by kernel index */
+    PackFn **pack; /* by kernel index, then operand: fills its panels; NULL where it has none */
 } Library;
-void library_load(Env *e, Library *lib, const char *path, Kernel *const *k, int n); /* E_BUILD: says when the directory is noexec */
+/* E_BUILD: says when the directory is noexec */
+void library_load(Env *e, Library *lib, const char *path, Kernel *const *k, int n);
 void library_release(Library *lib);
 
 /* ---- build.c: all of the above for a program's kernels; n_jobs compilers at once --------------- */
 /* stop: as in Cache. */
-void library_build(Env *e, const Program *p, int n_jobs, const volatile int *stop, Library *lib);
+void library_build(Env *e, const Program *p, int n_jobs, const volatile int *stop,
+                   Library *lib);
 
 /* ---- pool.c: threads that run the parts of one function side by side ---------------------------- */
 typedef struct Pool Pool;
@@ -82,7 +90,8 @@ Exec *exec_with(Env *e, const Graph *g, const Program *p, const Library *lib);
 void exec_free(Exec *x); /* its memory; the rest goes with the Env. NULL is fine */
 /* From now on *stop, set by a signal's handler, ends a call between two kernels with E_INTERRUPT. */
 void exec_watch(Exec *x, const volatile int *stop);
-void exec_use_pool(Exec *x, Pool *p); /* for its compiled kernels; it must outlive the Exec. NULL: none */
+/* For its compiled kernels; it must outlive the Exec. NULL: none. */
+void exec_use_pool(Exec *x, Pool *p);
 /* Binds and checks arguments and sizes (graph_bind), plans, calls each kernel. out[i] gets tensors in
  * arena a; but an output that the program writes into an input (Buffer.also_output) is that input's memory.
  * False fills err. A second run with the same sizes plans nothing again. */
@@ -99,19 +108,21 @@ const Plan *exec_plan(const Exec *x); /* of the last bind */
 typedef enum EngineWay { BY_C, BY_NEST, BY_INTERP } EngineWay;
 typedef struct EngineOptions {
     EngineWay way;
-    unsigned without; /* bits of StageBit */
-    Gemm gemm;        /* BY_INTERP: NULL for the definition */
-    int n_threads;    /* compilers at once */
-    const Picker *picker;   /* BY_C: schedules of the kernels; NULL: naive nests */
-    PickHint hint;          /* for the picker */
-    const Target *target;   /* of scheduled kernels; NULL: generic */
-    Pool *pool;             /* runs parallel kernels and lays out panels; NULL: one thread */
-    const volatile int *stop; /* set by a signal's handler: ends a compilation or step with E_INTERRUPT */
+    unsigned without;     /* bits of StageBit */
+    Gemm gemm;            /* BY_INTERP: NULL for the definition */
+    int n_threads;        /* compilers at once */
+    const Picker *picker; /* BY_C: schedules of the kernels; NULL: naive nests */
+    PickHint hint;        /* for the picker */
+    const Target *target; /* of scheduled kernels; NULL: generic */
+    Pool *pool;           /* runs parallel kernels and lays out panels; NULL: one thread */
+    /* Set by a signal's handler: ends a compilation or step with E_INTERRUPT. */
+    const volatile int *stop;
 } EngineOptions;
 typedef struct Engine Engine;
 /* Config and weights must outlive it. Graphs are built and compiled at their first step. */
 Engine *engine_new(Env *e, const Config *c, const Weights *w, const EngineOptions *o);
-bool engine_prepare(Engine *g, bool all, Err *err); /* does that now: all: for logits of every row */
+/* Does that now: all: for logits of every row. */
+bool engine_prepare(Engine *g, bool all, Err *err);
 /* Its feed fails with E_INPUT (no tokens, one outside the vocabulary, more than the context holds),
  * E_NOMEM, E_INTERRUPT, or as compiling does; nothing is fed then, and the next call may succeed. */
 Stepper *engine_stepper(Engine *g);
@@ -119,7 +130,7 @@ void engine_free(Engine *g); /* NULL is fine */
 
 /* ---- verify.c: is a compiled candidate the naive nest? ---------------------------------------------- */
 typedef struct BuiltKernel {
-    const Kernel *k;    /* scheduled, with the naive kernel's operands and symbols */
+    const Kernel *k; /* scheduled, with the naive kernel's operands and symbols */
     KernelFn fn;
     const PackFn *pack; /* by operand, as in Library; NULL: none is packed */
     int n_parts;
@@ -129,25 +140,29 @@ typedef struct BuiltKernel {
 } BuiltKernel;
 
 typedef struct VerifyOptions {
-    const int64_t *syms;  /* the sizes that are tuned, by slot */
-    uint64_t seed;        /* of the inputs; those of further runs follow it */
-    int n_seeds;          /* at the tuned sizes; 0: 2. At other sizes 1 */
-    const int64_t *sizes; /* those other sizes, rows of n_syms values; NULL: chosen to meet each tail of the schedule */
+    const int64_t *syms; /* the sizes that are tuned, by slot */
+    uint64_t seed;       /* of the inputs; those of further runs follow it */
+    int n_seeds;         /* at the tuned sizes; 0: 2. At other sizes 1 */
+    /* Those other sizes, rows of n_syms values; NULL: chosen to meet each tail of the
+     * schedule. */
+    const int64_t *sizes;
     int n_sizes;
-    bool in_process;      /* canaries around buffers, and no guard pages */
-    double work;          /* expression nodes of the naive nest that one run evaluates; 0: the default. Where it
+    bool in_process; /* canaries around buffers, and no guard pages */
+    double
+        work; /* expression nodes of the naive nest that one run evaluates; 0: the default. Where it
                              has more, points are sampled, and contractions checked by random sums */
 } VerifyOptions;
 
 typedef struct Verdict {
     bool ok;
-    char text[600];      /* a sentence: what was compared, or what is wrong, where, and on which inputs */
+    /* A sentence: what was compared, or what is wrong, where, and on which inputs. */
+    char text[600];
     int n_runs, n_skipped; /* skipped: at sizes that the naive nest does not fit */
-    int64_t n_exact;     /* elements that had to be equal, NaN for NaN */
-    int64_t n_bounded;   /* that had to be within a bound */
-    int64_t n_open;      /* of which nothing can be said, near overflow or division by 0 */
-    int n_sums;          /* outputs checked by random sums */
-    double closest;      /* largest error as a part of its bound */
+    int64_t n_exact;       /* elements that had to be equal, NaN for NaN */
+    int64_t n_bounded;     /* that had to be within a bound */
+    int64_t n_open;        /* of which nothing can be said, near overflow or division by 0 */
+    int n_sums;            /* outputs checked by random sums */
+    double closest;        /* largest error as a part of its bound */
 } Verdict;
 
 /* Runs the candidate at several sizes, on small integers, floats and special values, twice each. Exact
@@ -157,7 +172,8 @@ typedef struct Verdict {
  * of the process, so this runs in a child: v is written before each call and says what did not return, so it
  * may lie in shared memory. Returns v->ok. Empties e->kernel. Fails with E_NOMEM, and with E_RANGE where the
  * naive nest leaves its own operands at the tuned sizes. */
-bool verify_kernel(Env *e, const Kernel *naive, const BuiltKernel *c, const VerifyOptions *o, Verdict *v);
+bool verify_kernel(Env *e, const Kernel *naive, const BuiltKernel *c, const VerifyOptions *o,
+                   Verdict *v);
 
 /* ---- npy.c: NumPy's file format, versions 1 to 3, C order, little-endian, the five dtypes -------- */
 Tensor npy_read(Env *e, Arena *a, const char *path); /* E_IO, E_SYNTAX, E_TYPE with the path */

@@ -44,10 +44,10 @@ void toolchain_probe(Env *e, Toolchain *tc, const Machine *machine, const char *
 const char *cache_default_dir(Env *e); /* NULL: the environment names none */
 /* A path that no program takes for an option: relative ones start with "./". */
 const char *plain_path(Arena *a, const char *path);
-const char *scratch_make(Env *e, const char *parent,
-                         Err *err); /* a new, empty folder; NULL: see err */
-void scratch_remove(const char *dir, const char *const *file,
-                    int n); /* with these files, where there */
+/* A new, empty folder; NULL: see err. */
+const char *scratch_make(Env *e, const char *parent, Err *err);
+/* With these files, where there. */
+void scratch_remove(const char *dir, const char *const *file, int n);
 
 /* ---- panels.c: packed operands of a program, laid out once ------------------------------------------ */
 typedef struct Panel {
@@ -59,14 +59,15 @@ typedef struct Panel {
     const void *from;   /* where the constant lay when it was filled */
     void *memory;
     size_t bytes;
-    bool lossy;         /* a value that should come from bf16 does not */
+    bool lossy; /* a value that should come from bf16 does not */
 } Panel;
 
 typedef struct Panels {
     Vec(Panel) at;
 } Panels;
 
-void panels_add(Env *e, Panels *p, const Kernel *k, int operand, PackFn fn, int slot, const int64_t *sym);
+void panels_add(Env *e, Panels *p, const Kernel *k, int operand, PackFn fn, int slot,
+                const int64_t *sym);
 /* Fills what is new or has moved, and puts the panels' addresses into param. False fills err. */
 bool panels_update(Env *e, Panels *p, void **param, int64_t *n_elems, Pool *pool, Err *err);
 void panels_release(Panels *p);

@@ -14,11 +14,11 @@
 #define FULL 4 /* where a sample would be a quarter of the nest, it is evaluated in full */
 
 typedef struct Cost {
-    double rows;        /* points of the outer axes */
-    double row;         /* expression nodes of the phases that have no space axes, for each */
-    double spaces;      /* phases that have some */
-    double least;       /* their nodes at one point each */
-    double all;         /* and at all of them */
+    double rows;   /* points of the outer axes */
+    double row;    /* expression nodes of the phases that have no space axes, for each */
+    double spaces; /* phases that have some */
+    double least;  /* their nodes at one point each */
+    double all;    /* and at all of them */
     double stores;
 } Cost;
 
@@ -43,11 +43,13 @@ static double nodes(const Expr *x)
     return n;
 }
 
-static double product(const Kernel *k, const int *axis, int n, AxisKind kind, const int64_t *syms)
+static double product(const Kernel *k, const int *axis, int n, AxisKind kind,
+                      const int64_t *syms)
 {
     double points = 1;
     for (int i = 0; i < n; i++) {
-        points *= k->nest.axis.at[axis[i]].kind == kind ? (double)axis_turns(k, axis[i], syms) : 1;
+        points *=
+            k->nest.axis.at[axis[i]].kind == kind ? (double)axis_turns(k, axis[i], syms) : 1;
     }
     return points;
 }
@@ -148,7 +150,8 @@ static void replace_axis(Builder *b, int axis, int64_t n, const Expr *at)
     Arena *m = &b->e->kernel;
     Kernel *k = b->k;
     int64_t extent = axis_turns(k, axis, b->syms);
-    *vec_push(m, &k->operand) = (Operand){.name = k->nest.axis.at[axis].name, .dtype = DT_I64, .constant = true};
+    *vec_push(m, &k->operand) =
+        (Operand){.name = k->nest.axis.at[axis].name, .dtype = DT_I64, .constant = true};
     b->s->params[k->operand.n - 1] = permutations(b, n, extent);
     b->s->n_elems[k->operand.n - 1] = n;
     b->with[axis] = x_load(m, k->operand.n - 1, DT_I64, at);
@@ -157,7 +160,8 @@ static void replace_axis(Builder *b, int axis, int64_t n, const Expr *at)
 static int new_axis(Builder *b, const char *name, int64_t n)
 {
     Arena *m = &b->e->kernel;
-    *vec_push(m, &b->k->nest.axis) = (Axis){.name = name, .kind = AXIS_SPACE, .extent = x_int(m, n)};
+    *vec_push(m, &b->k->nest.axis) =
+        (Axis){.name = name, .kind = AXIS_SPACE, .extent = x_int(m, n)};
     return b->k->nest.axis.n - 1;
 }
 
@@ -224,12 +228,14 @@ static double between(double x, double least, double most)
 
 static void sample_into(Builder *b, const Cost *c, double work)
 {
-    double rows = between(floor(work / (2 * c->row + c->least + 1)), 1, fmin(c->rows, MAX_POINTS));
+    double rows =
+        between(floor(work / (2 * c->row + c->least + 1)), 1, fmin(c->rows, MAX_POINTS));
     double most = floor(MAX_POINTS / (rows * fmax(c->spaces, 1)));
     int row = sample_outer(b, (int64_t)rows);
     for (int i = 0; i < b->k->nest.phase.n; i++) {
         Phase *p = &b->k->nest.phase.at[i];
-        double all = phase_points(b->k, p, AXIS_SPACE, b->syms), here = point_cost(b->k, p, b->syms);
+        double all = phase_points(b->k, p, AXIS_SPACE, b->syms),
+               here = point_cost(b->k, p, b->syms);
         double points = floor((work / rows - c->row) / c->spaces / here);
         if (phase_has(&b->k->nest, p, AXIS_SPACE) && fmin(points, most) < all) {
             sample_phase(b, p, row, (int64_t)rows, (int64_t)between(points, 1, fmax(most, 1)));
@@ -238,8 +244,8 @@ static void sample_into(Builder *b, const Cost *c, double work)
     nest_exprs(&b->k->nest, replace_slot, b);
 }
 
-Sample sample_of(Env *e, const Kernel *naive, void *const *params, const int64_t *n_elems, const int64_t *syms,
-                 double work, uint64_t seed)
+Sample sample_of(Env *e, const Kernel *naive, void *const *params, const int64_t *n_elems,
+                 const int64_t *syms, double work, uint64_t seed)
 {
     Arena *m = &e->kernel;
     Cost c = cost_of(naive, syms);

@@ -78,7 +78,17 @@ static bool sizes_an_operand(const Kernel *k, int symbol)
 static void add_tails(List *l, int symbol, int64_t period)
 {
     const int64_t tuned = l->tuned[symbol];
-    const int64_t some[] = {0, 1, 2, 3, period / 2 + 1, period - 1, period, period + 1, 2 * period - 1, tuned - 1, tuned + 1};
+    const int64_t some[] = {0,
+                            1,
+                            2,
+                            3,
+                            period / 2 + 1,
+                            period - 1,
+                            period,
+                            period + 1,
+                            2 * period - 1,
+                            tuned - 1,
+                            tuned + 1};
     for (int64_t r = 1; r < period && period <= EACH_REMAINDER; r++) {
         add(l, symbol, r);
     }

@@ -57,7 +57,8 @@ static void join(Sum *s, int n)
 
 static bool multiples(const Near *t, int n, double unit)
 {
-    const double magic = 0x1.8p52 * unit; /* what is added to it is rounded to a multiple of unit */
+    const double magic =
+        0x1.8p52 * unit; /* what is added to it is rounded to a multiple of unit */
     bool all = t->sure;
     for (int l = 0; all && l < n; l++) {
         all = (t->v[l] + magic) - magic == t->v[l];
@@ -73,7 +74,8 @@ static void add_term(Sum *s, const Near *t, int n, int group)
     double *part = part_of(s, s->joined ? 0 : group);
     s->whole = s->whole && multiples(t, n, s->unit);
     s->n_terms++;
-    const double floor_of_product = s->factor[0] ? DENORMAL_HALF : 0; /* sums of two f32 do not underflow */
+    const double floor_of_product =
+        s->factor[0] ? DENORMAL_HALF : 0; /* sums of two f32 do not underflow */
     for (int l = 0; l < n && !t->sure; l++) {
         s->err[l] += t->err[l];
         s->open[l] = s->open[l] || isinf(t->err[l]);
@@ -206,7 +208,7 @@ void sum_init(Points *p, Sum *s, const Question *q, const Phase *phase, const Ac
         update = term;
     }
     s->n_parts = s->how.n_groups ? s->how.n_groups : 1;
-    s->part = arena_array(&p->e->kernel, double, s->n_parts * LANES);
+    s->part = arena_array(&p->e->kernel, double, s->n_parts *LANES);
     s->init = near_node(p, acc->init);
     s->update = near_node(p, update);
 }

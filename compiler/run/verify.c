@@ -12,14 +12,14 @@
 
 #include "run/verify_int.h"
 
-#define WORK 60e6       /* expression nodes: 4 million multiply-adds, some 20 ms */
-#define TAIL_PART 8     /* other sizes get one part in so many of it */
-#define EXACT_PART 4    /* and the interpreter, which is slower */
+#define WORK 60e6    /* expression nodes: 4 million multiply-adds, some 20 ms */
+#define TAIL_PART 8  /* other sizes get one part in so many of it */
+#define EXACT_PART 4 /* and the interpreter, which is slower */
 #define DEFAULT_SEEDS 2
 
 typedef struct Verification {
     VerifyRun run;
-    Arena arena; /* what lasts longer than a run */
+    Arena arena;    /* what lasts longer than a run */
     int64_t *tails; /* rows of sizes; the first is the tuned one */
     int n_sizes;
 } Verification;
@@ -104,10 +104,12 @@ static void say_what_agrees(const Verification *p)
     Verdict *v = p->run.v;
     const char *libm = kernel_exact(p->run.c->k) ? NULL : why_not_bitwise(p->run.naive);
     int n = snprintf(v->text, sizeof v->text,
-                     "%d runs at %d sizes agree with the naive nest: %lld elements exactly, %lld within their bounds",
+                     "%d runs at %d sizes agree with the naive nest: %lld elements exactly, "
+                     "%lld within their bounds",
                      v->n_runs, p->n_sizes, (long long)v->n_exact, (long long)v->n_bounded);
     if (libm && n < (int)sizeof v->text) {
-        n += snprintf(v->text + n, sizeof v->text - (size_t)n, " (on integers too, since the kernel computes %s)", libm);
+        n += snprintf(v->text + n, sizeof v->text - (size_t)n,
+                      " (on integers too, since the kernel computes %s)", libm);
     }
     if (n < (int)sizeof v->text) {
         snprintf(v->text + n, sizeof v->text - (size_t)n, ".");
@@ -125,7 +127,8 @@ static void verify_all(Env *e, void *arg)
     }
 }
 
-bool verify_kernel(Env *e, const Kernel *naive, const BuiltKernel *c, const VerifyOptions *o, Verdict *v)
+bool verify_kernel(Env *e, const Kernel *naive, const BuiltKernel *c, const VerifyOptions *o,
+                   Verdict *v)
 {
     Verification p = {.run = {.e = e, .naive = naive, .c = c, .o = o, .v = v}};
     *v = (Verdict){.ok = false};
@@ -138,7 +141,8 @@ bool verify_kernel(Env *e, const Kernel *naive, const BuiltKernel *c, const Veri
     env_reset_kernel(e);
     if (!ran) {
         Err err = e->err;
-        snprintf(v->text, sizeof v->text, "The candidate could not be verified: %.500s", err.text);
+        snprintf(v->text, sizeof v->text, "The candidate could not be verified: %.500s",
+                 err.text);
         fail_err(e, &err);
     }
     return v->ok;

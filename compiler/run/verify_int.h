@@ -21,8 +21,8 @@ typedef struct Near { /* one value in every lane */
 
 typedef struct Linear { /* the index of a load that moves evenly along the inner axis */
     int64_t stride;
-    uint64_t epoch;                    /* when first was taken */
-    int64_t first[LANES], at[LANES];   /* the index where the inner axis is 0; and now */
+    uint64_t epoch;                  /* when first was taken */
+    int64_t first[LANES], at[LANES]; /* the index where the inner axis is 0; and now */
 } Linear;
 
 typedef struct Eval Eval; /* an expression with room for its value */
@@ -43,23 +43,24 @@ typedef struct Points { /* where expressions are evaluated */
     const Kernel *k;
     void *const *params;
     const int64_t *n_elems, *syms;
-    int n;                  /* lanes in use */
-    Near *axis;             /* by axis */
-    const Near **var;       /* by variable */
+    int n;            /* lanes in use */
+    Near *axis;       /* by axis */
+    const Near **var; /* by variable */
     Rounding how[N_HOWS];
     int inner; /* the axis that changes from one evaluation to the next; -1: none */
     int64_t inner_value;
-    uint64_t epoch;         /* counts changes of the other axes */
+    uint64_t epoch; /* counts changes of the other axes */
 } Points;
 
 #define UNIT_ROUNDOFF 0x1.00001p-24 /* of f32; a little more, for the double's own rounding */
 #define DENORMAL_HALF 0x1p-150      /* what rounding to a denormal adds */
 
 /* approximate: the candidate computes exp by the polynomial. Memory is e->kernel. */
-void points_init(Points *p, Env *e, const Kernel *k, void *const *params, const int64_t *n_elems,
-                 const int64_t *syms, bool approximate);
+void points_init(Points *p, Env *e, const Kernel *k, void *const *params,
+                 const int64_t *n_elems, const int64_t *syms, bool approximate);
 void points_set_axis(Points *p, int axis, int64_t value); /* the same in all lanes */
-void points_set_inner(Points *p, int axis); /* for the nodes that are made now, and when they are evaluated */
+/* For the nodes that are made now, and when they are evaluated. */
+void points_set_inner(Points *p, int axis);
 void points_set_lane(Points *p, int axis, int lane, int64_t value); /* never the inner axis */
 Eval *near_node(Points *p, const Expr *x);
 uint64_t near_lanes(const Points *p); /* a bit for each lane in use */
@@ -70,7 +71,7 @@ double near_error(const Near *x, int lane);
 /* One operation on values; b is a where it has one operand. */
 void near_op(const Points *p, const Expr *x, const Near *a, const Near *b, Near *out);
 
-typedef struct Question { /* a nest and its operands */
+typedef struct Question {    /* a nest and its operands */
     const Kernel *naive;     /* or a sample of it */
     const Kernel *scheduled; /* the candidate's: order of its sums, its approximations */
     void *const *params;     /* of the naive nest */
@@ -80,18 +81,19 @@ typedef struct Question { /* a nest and its operands */
 
 /* ---- grouping.c: how a candidate adds ------------------------------------------------------ */
 
-typedef struct Grouping {  /* of one accumulator of the naive nest, as its scheduled nest adds */
-    const Nest *nest;      /* scheduled */
-    bool fused;            /* products are not rounded */
-    bool in_order;         /* one sum, in the naive nest's order */
+typedef struct Grouping { /* of one accumulator of the naive nest, as its scheduled nest adds */
+    const Nest *nest;     /* scheduled */
+    bool fused;           /* products are not rounded */
+    bool in_order;        /* one sum, in the naive nest's order */
     int n_priv, priv[MAX_LOOPS]; /* axes whose points have sums of their own */
     int64_t extent[MAX_LOOPS];
-    int n_groups;          /* product of the extents; 0: no order is known */
-    int tail_of;           /* axis; -1: none. From here on terms join the combined sums */
+    int n_groups; /* product of the extents; 0: no order is known */
+    int tail_of;  /* axis; -1: none. From here on terms join the combined sums */
     int64_t tail_from;
 } Grouping;
 
-Grouping grouping_of(const Kernel *naive, const Kernel *scheduled, const Accum *acc, const int64_t *syms);
+Grouping grouping_of(const Kernel *naive, const Kernel *scheduled, const Accum *acc,
+                     const int64_t *syms);
 /* Which sum the term at these values of the naive axes goes to; -1: the combined one. */
 int grouping_at(const Grouping *g, const int64_t *axis_value);
 
@@ -110,19 +112,20 @@ typedef struct Sum { /* an accumulator, in every lane */
     Eval *init, *update; /* update: the term, where the kind has terms */
     Eval *factor[2];     /* of a term that is not rounded before it is added; else NULL */
     Near product;
-    double *part;        /* SUM_TERMS: [n_parts][LANES] partial sums */
+    double *part; /* SUM_TERMS: [n_parts][LANES] partial sums */
     int n_parts;
     int64_t n_terms;
     double err[LANES], size[LANES]; /* so far; sum of |terms| */
-    bool open[LANES];    /* some term may be anything */
-    bool whole;          /* all terms are multiples of the unit */
-    bool joined;         /* the private sums are one */
+    bool open[LANES];               /* some term may be anything */
+    bool whole;                     /* all terms are multiples of the unit */
+    bool joined;                    /* the private sums are one */
     Near value;
 } Sum;
 
 void sum_init(Points *p, Sum *s, const Question *q, const Phase *phase, const Accum *acc);
 void sum_start(Points *p, Sum *s);
-void sum_step(Points *p, Sum *s, const int64_t *axis_value); /* the naive axes' values, the same in all lanes */
+/* The naive axes' values, the same in all lanes. */
+void sum_step(Points *p, Sum *s, const int64_t *axis_value);
 void sum_end(const Points *p, Sum *s); /* now its value is right */
 
 /* ---- bound.c: the naive nest in double, each stored element with its bound ------------------ */
@@ -158,11 +161,13 @@ typedef struct Sample {
 
 /* A nest that evaluates about `work` expression nodes; the kernel itself, where that is no more than 4 times as
  * much. Each index of each axis occurs in some point, where there are enough points. */
-Sample sample_of(Env *e, const Kernel *naive, void *const *params, const int64_t *n_elems, const int64_t *syms,
-                 double work, uint64_t seed);
-int64_t axis_turns(const Kernel *k, int axis, const int64_t *syms); /* its extent, or 0 where that is less */
+Sample sample_of(Env *e, const Kernel *naive, void *const *params, const int64_t *n_elems,
+                 const int64_t *syms, double work, uint64_t seed);
+/* Its extent, or 0 where that is less. */
+int64_t axis_turns(const Kernel *k, int axis, const int64_t *syms);
 int64_t nest_stores(const Kernel *k, const int64_t *syms); /* how often it stores an element */
-int64_t nest_terms(const Kernel *k, const int64_t *syms);  /* turns of its longest reduction, at least 1 */
+/* Turns of its longest reduction, at least 1. */
+int64_t nest_terms(const Kernel *k, const int64_t *syms);
 
 /* ---- freivalds.c: a whole contraction by random sums ------------------------------------------- */
 
@@ -176,29 +181,29 @@ bool freivalds(Env *e, const Question *q, const void *y, uint64_t seed, Mismatch
 
 /* ---- inputs.c ------------------------------------------------------------------------------------- */
 
-#define ROUNDS(X)                                                          \
-    X(INTEGERS, "small integers")  /* sums are exact in every order */     \
-    X(FLOATS, "floats")            /* of order 1 */                        \
-    X(SPECIALS, "special values")  /* zeros, denormals, infinities, NaN */ \
+#define ROUNDS(X)                                                         \
+    X(INTEGERS, "small integers") /* sums are exact in every order */     \
+    X(FLOATS, "floats")           /* of order 1 */                        \
+    X(SPECIALS, "special values") /* zeros, denormals, infinities, NaN */ \
     X(BAD_INDEX, "an index out of range")
 
 typedef enum Round {
 #define X(id, name) ROUND_##id,
-    ROUNDS(X)
+    ROUNDS(X) N_ROUNDS
 #undef X
-    N_ROUNDS
 } Round;
 
 typedef struct Inputs {
     Round round;
     uint64_t seed;
-    int shift;     /* constants are scaled by 2^-shift */
-    int64_t rare;  /* special values are one in so many */
+    int shift;    /* constants are scaled by 2^-shift */
+    int64_t rare; /* special values are one in so many */
 } Inputs;
 
 Inputs inputs_of(const Kernel *k, const int64_t *syms, Round round, uint64_t seed);
 /* n elements of an operand: element i depends on nothing but the inputs, the operand and i. */
-void inputs_fill(const Inputs *in, const Kernel *k, int operand, const int64_t *syms, void *to, int64_t n);
+void inputs_fill(const Inputs *in, const Kernel *k, int operand, const int64_t *syms, void *to,
+                 int64_t n);
 bool kernel_fails(const Kernel *k); /* it has a statement that fails */
 
 /* ---- guard.c: buffers whose neighbourhood is watched ------------------------------------------------ */
@@ -234,7 +239,7 @@ typedef struct Slot { /* an operand's memory */
     Inputs in;        /* what it was filled with */
     int64_t n;        /* elements of the source */
     bool filled;
-    Hash hash;        /* of what the candidate reads */
+    Hash hash; /* of what the candidate reads */
 } Slot;
 
 typedef struct VerifyRun {
@@ -243,22 +248,23 @@ typedef struct VerifyRun {
     const BuiltKernel *c;
     const VerifyOptions *o;
     Verdict *v;
-    Slot *slot;           /* by operand; the output has only a source */
-    void **params;        /* of the naive nest */
-    void **given;         /* to the candidate */
+    Slot *slot;    /* by operand; the output has only a source */
+    void **params; /* of the naive nest */
+    void **given;  /* to the candidate */
     int64_t *n_elems;
     const int64_t *syms;
     Inputs in;
-    bool at_end;          /* buffers end where their pages do */
-    bool tuned;           /* these are the sizes that are tuned */
+    bool at_end; /* buffers end where their pages do */
+    bool tuned;  /* these are the sizes that are tuned */
     double work;
     Expected want;
-    bool sampled;         /* want is not all elements */
+    bool sampled;          /* want is not all elements */
     const uint8_t *stored; /* by element of the output: the nest stores it; NULL: all */
-    void *first;          /* the output after the first call */
+    void *first;           /* the output after the first call */
 } VerifyRun;
 
-Question verify_question(const VerifyRun *x, const Sample *s); /* of the sample; NULL: of the naive nest */
+/* Of the sample; NULL: of the naive nest. */
+Question verify_question(const VerifyRun *x, const Sample *s);
 /* False: v says why. Fails where memory is short, or the naive nest does not fit the tuned sizes. */
 bool verify_run(VerifyRun *x);
 void verify_run_release(VerifyRun *x);

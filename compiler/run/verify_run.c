@@ -51,7 +51,8 @@ static bool still_holds(const VerifyRun *x, int operand, int64_t n)
 {
     const Slot *s = &x->slot[operand];
     const Operand *o = &x->c->k->operand.at[operand];
-    bool same = s->in.round == x->in.round && s->in.seed == x->in.seed && s->in.shift == x->in.shift;
+    bool same =
+        s->in.round == x->in.round && s->in.seed == x->in.seed && s->in.shift == x->in.shift;
     bool sized = s->in.rare != x->in.rare;
     for (int i = 0; o->pack && i < o->pack->n; i++) {
         expr_visit(o->pack->extent[i], see_symbol, &sized);
@@ -71,8 +72,9 @@ static bool pack(VerifyRun *x, int operand)
     memset(s->panel.at, 0xff, bytes); /* NaN, where it is left out */
     int64_t filled = x->c->pack[operand](s->panel.at, s->source.at, x->syms);
     if (filled != n) {
-        verdict_start(x->v, "The candidate fills %lld elements of the panels of %s, and must fill %lld",
-                      (long long)filled, k->operand.at[operand].name, (long long)n);
+        verdict_start(
+            x->v, "The candidate fills %lld elements of the panels of %s, and must fill %lld",
+            (long long)filled, k->operand.at[operand].name, (long long)n);
         return verdict_wrong(x);
     }
     return true;
@@ -84,7 +86,8 @@ static bool place_input(VerifyRun *x, int operand)
     int64_t n = kernel_span(x->naive, operand, x->syms);
     if (!still_holds(x, operand, n)) {
         release(s);
-        guarded_init(x->e, &s->source, (size_t)n * source_bytes(x, operand), x->at_end, !x->o->in_process);
+        guarded_init(x->e, &s->source, (size_t)n * source_bytes(x, operand), x->at_end,
+                     !x->o->in_process);
         inputs_fill(&x->in, x->naive, operand, x->syms, s->source.at, n);
         if (is_packed(x, operand) && !pack(x, operand)) {
             return false;
@@ -105,7 +108,8 @@ static bool place(VerifyRun *x)
     bool placed = true;
     x->n_elems[0] = kernel_span(x->naive, 0, x->syms);
     release(&x->slot[0]);
-    guarded_init(x->e, &x->slot[0].source, (size_t)x->n_elems[0] * source_bytes(x, 0), x->at_end, !x->o->in_process);
+    guarded_init(x->e, &x->slot[0].source, (size_t)x->n_elems[0] * source_bytes(x, 0),
+                 x->at_end, !x->o->in_process);
     x->params[0] = x->given[0] = x->slot[0].source.at;
     for (int i = 1; placed && i < x->naive->operand.n; i++) {
         placed = place_input(x, i);
@@ -196,10 +200,11 @@ static bool canaries_intact(const VerifyRun *x)
         const Guarded *g = buffer(x, i);
         int64_t where;
         if (!guarded_intact(g, &where)) {
-            verdict_start(x->v, "The candidate writes outside of its buffers: %lld bytes %s %s%s",
+            verdict_start(x->v,
+                          "The candidate writes outside of its buffers: %lld bytes %s %s%s",
                           (long long)(where < 0 ? -where : where - (int64_t)g->bytes),
-                          where < 0 ? "before" : "behind the end of", x->naive->operand.at[i].name,
-                          is_packed(x, i) ? "'s panels" : "");
+                          where < 0 ? "before" : "behind the end of",
+                          x->naive->operand.at[i].name, is_packed(x, i) ? "'s panels" : "");
             return verdict_wrong(x);
         }
     }
@@ -222,7 +227,8 @@ static bool input_changed(VerifyRun *x, int operand)
     while (i < s->n - 1 && !memcmp(was + (size_t)i * size, is + (size_t)i * size, size)) {
         i++;
     }
-    verdict_start(x->v, "The candidate overwrites its input: %s[%lld] was ", name, (long long)i);
+    verdict_start(x->v, "The candidate overwrites its input: %s[%lld] was ", name,
+                  (long long)i);
     verdict_value(x, operand, was, i);
     verdict_add(x->v, " and is ");
     verdict_value(x, operand, is, i);
@@ -243,13 +249,15 @@ static bool call_once(VerifyRun *x, int nth)
 {
     static const char *const names[2] = {"first", "second"};
     output_poison(x, nth);
-    verdict_start(x->v, "The candidate does not return from its %s call, with buffers that %s where a page does",
+    verdict_start(x->v,
+                  "The candidate does not return from its %s call, with buffers that %s where "
+                  "a page does",
                   names[nth], x->at_end ? "end" : "begin");
     verdict_wrong(x);
     int32_t code = call(x, nth == 1);
     if (code != x->want.code) {
-        verdict_start(x->v, "The candidate returns %d from its %s call, and must return %d", (int)code, names[nth],
-                      x->want.code);
+        verdict_start(x->v, "The candidate returns %d from its %s call, and must return %d",
+                      (int)code, names[nth], x->want.code);
         return verdict_wrong(x);
     }
     return canaries_intact(x) && inputs_unchanged(x);

@@ -87,7 +87,7 @@ bool baseline_plan(const Baseline *b, const Baselines *s, int64_t m, int64_t n, 
                    Product *p, Err *err);
 void baseline_unplan(const Baseline *b, const Baselines *s, Product *p);
 /* weights[n, k] into the row's layout, once: b_bytes at packed, 64-aligned. */
-void baseline_pack(const Baseline *b, const Baselines *s, const Product *p, const float *weights,
-                   void *packed);
+void baseline_pack(const Baseline *b, const Baselines *s, const Product *p,
+                   const float *weights, void *packed);
 
 #endif

@@ -28,8 +28,9 @@ typedef struct Tile {
     int64_t panel_step; /* from a panel to its right neighbour, in floats */
     float *c;           /* rows c_row apart */
     int64_t c_row;
-    int n_columns;     /* of c: what pads the last panel is not stored */
-    const float *ahead; /* fetched meanwhile: a panel's row, and ahead_step further for every k */
+    int n_columns; /* of c: what pads the last panel is not stored */
+    /* Fetched meanwhile: a panel's row, and ahead_step further for every k. */
+    const float *ahead;
     int64_t ahead_step;
 } Tile;
 typedef void TileFn(const Tile *t);
@@ -37,8 +38,8 @@ typedef void TileFn(const Tile *t);
 enum { MAX_TILE_ROWS = 14 };
 
 typedef struct Hand {
-    int width; /* columns of a panel */
-    int rows;  /* of the tallest tile */
+    int width;                       /* columns of a panel */
+    int rows;                        /* of the tallest tile */
     TileFn *tile[MAX_TILE_ROWS + 1]; /* by rows */
     TileFn *wide[MAX_TILE_ROWS + 1]; /* few rows need more columns to hide latency; else NULL */
 } Hand;

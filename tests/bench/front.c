@@ -14,7 +14,15 @@
 
 #define CONFIG "tests/data/qwen2.5/config.json"
 
-enum { MAX_SAMPLES = 1000, N_JOBS = 2, FRONT_RUNS = 30, COLD_RUNS = 3, WARM_RUNS = 20, STEP_RUNS = 1000, FIRST_PAST = 17 };
+enum {
+    MAX_SAMPLES = 1000,
+    N_JOBS = 2,
+    FRONT_RUNS = 30,
+    COLD_RUNS = 3,
+    WARM_RUNS = 20,
+    STEP_RUNS = 1000,
+    FIRST_PAST = 17
+};
 
 /* ---- rows ---- */
 
@@ -34,16 +42,19 @@ static int by_size(const void *a, const void *b)
 
 static void print_head(void)
 {
-    printf("| what | n | median | min | max | max/min | bar | met | original | original/median |\n"
-           "|---|---:|---:|---:|---:|---:|---:|---|---:|---:|\n");
+    printf(
+        "| what | n | median | min | max | max/min | bar | met | original | original/median |\n"
+        "|---|---:|---:|---:|---:|---:|---:|---|---:|---:|\n");
 }
 
 static void print_row(Samples *s)
 {
     qsort(s->ns, (size_t)s->n, sizeof s->ns[0], by_size);
     double median = (double)(s->ns[(s->n - 1) / 2] + s->ns[s->n / 2]) / 2 / s->ns_per_unit;
-    double min = (double)s->ns[0] / s->ns_per_unit, max = (double)s->ns[s->n - 1] / s->ns_per_unit;
-    printf("| %s | %d | %.2f %s | %.2f | %.2f | %.2f |", s->what, s->n, median, s->unit, min, max, max / min);
+    double min = (double)s->ns[0] / s->ns_per_unit,
+           max = (double)s->ns[s->n - 1] / s->ns_per_unit;
+    printf("| %s | %d | %.2f %s | %.2f | %.2f | %.2f |", s->what, s->n, median, s->unit, min,
+           max, max / min);
     if (s->bar > 0) {
         printf(" %g %s | %s |", s->bar, s->unit, median < s->bar ? "yes" : "NO");
     } else {
@@ -59,7 +70,8 @@ static void print_row(Samples *s)
 
 static Samples milliseconds(const char *what, double bar, double original)
 {
-    return (Samples){.what = what, .unit = "ms", .bar = bar, .original = original, .ns_per_unit = 1e6};
+    return (Samples){
+        .what = what, .unit = "ms", .bar = bar, .original = original, .ns_per_unit = 1e6};
 }
 
 static void add(Samples *s, uint64_t start_ns)
@@ -259,8 +271,15 @@ static void steps(Env *e, void *arg)
 static void bench_calls(void)
 {
     static Steps fused, unfused;
-    fused = (Steps){{.what = "around the 319 calls of a decode step", .unit = "us", .bar = 100, .ns_per_unit = 1e3}, 0};
-    unfused = (Steps){{.what = "around 1,514 calls, unfused", .unit = "us", .original = 72800, .ns_per_unit = 1e3},
+    fused = (Steps){{.what = "around the 319 calls of a decode step",
+                     .unit = "us",
+                     .bar = 100,
+                     .ns_per_unit = 1e3},
+                    0};
+    unfused = (Steps){{.what = "around 1,514 calls, unfused",
+                       .unit = "us",
+                       .original = 72800,
+                       .ns_per_unit = 1e3},
                       (1u << N_STAGES) - 1};
     in_env(steps, &fused);
     in_env(steps, &unfused);
@@ -278,10 +297,12 @@ static void print_machine(Env *e, void *arg)
     machine_read(e, "", &m);
     toolchain_find(e, &tc);
     printf("# The compiler itself\n\n"
-           "nanocompile %s on %s: %d threads (bound by %s), L2 %lld KiB, L3 %lld KiB. Kernels by %s, %d at once.\n"
-           "Model: %s, 24 layers, logits of the last row, fused unless said. The front half is one thread.\n\n",
-           NC_VERSION, m.brand, m.n_threads, m.bound_by, (long long)m.l2_bytes / 1024, (long long)m.l3_bytes / 1024,
-           tc.version, N_JOBS, CONFIG);
+           "nanocompile %s on %s: %d threads (bound by %s), L2 %lld KiB, L3 %lld KiB. Kernels "
+           "by %s, %d at once.\n"
+           "Model: %s, 24 layers, logits of the last row, fused unless said. The front half is "
+           "one thread.\n\n",
+           NC_VERSION, m.brand, m.n_threads, m.bound_by, (long long)m.l2_bytes / 1024,
+           (long long)m.l3_bytes / 1024, tc.version, N_JOBS, CONFIG);
 }
 
 int main(void)
