@@ -89,7 +89,8 @@ typedef struct Probe {
 static void try_march(Env *e, Probe *p, const March *m)
 {
     set_flags(e, p->tc, m);
-    const char *const more[] = {"-shared", "-o", p->lib, p->c, "-lm"};
+    /* The probe's plain loops reach the instructions it asks about only as vectors. */
+    const char *const more[] = {"-ftree-vectorize", "-shared", "-o", p->lib, p->c, "-lm"};
     p->job = job_new(e, toolchain_argv(e, p->tc, more, countof(more)));
     int which;
     struct stat st;
