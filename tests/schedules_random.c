@@ -107,3 +107,44 @@ Test(schedules_random, legal_points_are_right)
         seed++;
     }
 }
+
+/* ---- what the campaign found -------------------------------------------------------- */
+
+/* gcc makes one operation of a negated fma, which has another sign where the sum is zero. */
+static void check_negated(Env *e, void *arg)
+{
+    static const char *const schedules[] = {
+        "fma",
+        "split n 16 pad; split m 2 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; "
+        "pack b n.o,k,n.i",
+        "split k 4 peel; order m n k.o k.i; acc k.i; vec k.i; fma",
+        "split n 4 switch; split m 2 switch; order m.o n.o k m.i n.i; unroll n.i; unroll m.i; "
+        "fma",
+    };
+    const Target *t = arg;
+    Bench b = {.e = e};
+    const Kernel *k =
+        kernel_of_graph(e, "graph g\nx = input f32[seq, 5]\nw = weight f32[45, 5]\n"
+                           "t = permute w perm=[1, 0]\ny = matmul x, t\n"
+                           "z = neg y\nreturn z=z\n");
+    for (size_t i = 0; i < countof(schedules); i++) {
+        bench_add(&b, k, schedules[i]);
+    }
+    bench_compile(&b, t);
+    for (int64_t rows = 1; rows < 24; rows += 11) {
+        bench_check_all(&b, &rows);
+    }
+    bench_close(&b);
+}
+
+Test(schedules_random, a_negated_sum_keeps_the_sign_of_its_zero)
+{
+    Env env;
+    env_init(&env);
+    for (int i = 0; i < n_targets; i++) {
+        if (machine_has(&env, &targets[i])) {
+            must_work(&env, check_negated, (void *)&targets[i]);
+        }
+    }
+    env_release(&env);
+}

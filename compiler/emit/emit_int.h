@@ -46,6 +46,7 @@ typedef enum Aid {
     AID_SUM,
     AID_MAX,
     AID_SCALAR_EXP,
+    AID_SCALAR_FMA,
     AID_SPLAT_I32,
     AID_STORE_I32,
     AID_DOT,

@@ -139,6 +139,14 @@ static const Helper helpers[N_AIDS] = {
                        "    return (f32x%)(__builtin_convertvector(v, i32x%) << 16);\n}\n"
                        "#endif\n",
                        AID_TYPES},
+    [AID_SCALAR_FMA] = {"nc_fmaf",
+                        "/* The result is hidden: gcc makes one operation of -fma(a, b, c), and that one has\n"
+                        " * +0 where this is -0. */\n"
+                        "static inline float nc_fmaf(float a, float b, float c)\n{\n"
+                        "    float r = __builtin_fmaf(a, b, c);\n"
+                        "#if defined __x86_64__\n    __asm__(\"\" : \"+x\"(r));\n"
+                        "#elif defined __aarch64__\n    __asm__(\"\" : \"+w\"(r));\n"
+                        "#endif\n    return r;\n}\n"},
     [AID_SCALAR_EXP] = {"nc_expf",
                         "static inline float nc_expf(float x)\n{\n"
                         "    if (!(x <= 88.72283f)) {\n        return x != x ? x : INFINITY;\n    }\n"

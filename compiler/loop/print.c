@@ -40,6 +40,11 @@ static bool ends_with(const char *s, char c)
     return s[strlen(s) - 1] == c;
 }
 
+static bool is_zero(const Expr *x)
+{
+    return x->kind == X_CONST && x->dtype == DT_F32 && x->value.f == 0 && !is_negative(x);
+}
+
 static Prec level(const Printer *p, const Expr *x)
 {
     switch (x->kind) {
@@ -71,7 +76,12 @@ static void print_binary(const Printer *p, const Expr *x)
     const ScalarInfo *info = &scalar_info[x->op];
     bool tight = x->dtype == DT_I64 && info->prec == PREC_MUL;
     Prec left = info->prec == PREC_COMPARE ? info->prec + 1 : info->prec;
-    print(p, x->a, left);
+    if (p->style->c && x->op == S_SUB && is_zero(x->a)) {
+        buf_str(p->out,
+                "(float){0}"); /* gcc 12 makes -(float)i of 0.0f - (float)i: -0 for +0 */
+    } else {
+        print(p, x->a, left);
+    }
     buf_printf(p->out, tight ? "%s" : " %s ", info->c);
     print(p, x->b, info->prec + 1);
 }
@@ -150,7 +160,7 @@ static void print_load(const Printer *p, const Expr *x)
 
 static void print_fma(const Printer *p, const Expr *x)
 {
-    buf_str(p->out, p->style->c ? "__builtin_fmaf(" : "fma(");
+    buf_str(p->out, p->style->c ? "nc_fmaf(" : "fma(");
     print_typed(p, x->a, PREC_SELECT);
     buf_str(p->out, ", ");
     print_typed(p, x->b, PREC_SELECT);
