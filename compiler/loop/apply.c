@@ -263,7 +263,7 @@ static Kernel *refused(Env *e, const Job *j, Err *why)
 Kernel *kernel_schedule(Env *e, Arena *m, const Kernel *naive, const Schedule *s, int n_steps,
                         Err *why)
 {
-    Job j = {m, naive, s, n_steps < s->n ? n_steps : s->n, 0, NULL, NULL};
+    Job j = {m, naive, s, n_steps < s->n ? n_steps : s->n, 0, "schedule", NULL};
     if (!env_try(e, apply_all, &j)) {
         return refused(e, &j, why);
     }

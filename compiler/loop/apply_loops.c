@@ -7,6 +7,26 @@
 #define MAX_FACTOR 4096
 #define MAX_UNROLL 64
 
+/* ---- what holds for the loops of a phase ---- */
+
+static void check_tile(Apply *a, const int *list, int n)
+{
+    bool inside = false;
+    for (int i = 0; i < n; i++) {
+        const Axis *x = axis_of_nest(a, list[i]);
+        inside = inside || x->kind == AXIS_REDUCE;
+        if (inside && x->kind == AXIS_SPACE && x->extent->kind != X_CONST) {
+            refuse(a,
+                   "space axis %s stands inside the reduction, and its extent is not constant",
+                   x->name);
+        }
+        if (inside && x->kind == AXIS_SPACE && x->half_of &&
+            axis_of_nest(a, x->half_of - 1)->outer == list[i]) {
+            refuse(a, "the outer half %s stands inside the reduction", x->name);
+        }
+    }
+}
+
 /* ---- split ---- */
 
 static Tail tail_word(Apply *a, const char *word)
@@ -77,10 +97,16 @@ static void check_no_tail(Apply *a, int axis)
     }
 }
 
-static void check_split(Apply *a, const Axis *x, Tail tail)
+static void check_split(Apply *a, int axis, Tail tail)
 {
+    const Axis *x = axis_of_nest(a, axis);
+    check_no_tail(a, axis);
     if (x->vec || x->unroll || x->par || x->priv) {
         refuse(a, "axis %s already has an annotation; split it first", x->name);
+    }
+    if (tail == TAIL_OVERLAP && shortens(a, axis)) {
+        refuse(a, "in some tail %s is shorter, so a tile may not fit to be moved back",
+               x->name);
     }
     if (tail == TAIL_PAD && x->kind == AXIS_REDUCE) {
         refuse(a, "a reduce axis cannot be padded: what is added would be summed");
@@ -103,8 +129,7 @@ void step_split(Apply *a)
     const Expr *extent = axis_of_nest(a, axis)->extent;
     bool divides = extent->kind == X_CONST && extent->value.i % f == 0;
     Tail tail = a->n_words > 2 ? tail_word(a, a->word[2]) : TAIL_NONE;
-    check_no_tail(a, axis);
-    check_split(a, axis_of_nest(a, axis), tail);
+    check_split(a, axis, tail);
     if (!divides && tail == TAIL_NONE) {
         refuse(a, "%lld does not divide the extent of %s: say what happens to the tail",
                (long long)f, a->word[0]);
@@ -130,6 +155,7 @@ void step_split(Apply *a)
         Phase *p = &nest->phase.at[i];
         replace_in(a, p->loops.at, &p->loops.n, &p->loops.cap, &p->loops.at, axis, outer,
                    inner);
+        check_tile(a, p->loops.at, p->loops.n);
     }
     check_private_tails(a);
 }
@@ -146,17 +172,25 @@ static int place_of(const int *list, int n, int axis)
     return -1;
 }
 
-/* Halves stay nested, and reduce axes keep the order in which they add. */
+static bool is_part_of(Apply *a, int axis, int whole)
+{
+    while (axis != whole && axis_of_nest(a, axis)->half_of) {
+        axis = axis_of_nest(a, axis)->half_of - 1;
+    }
+    return axis == whole;
+}
+
+/* Halves stay nested: nothing of an outer half stands inside anything of the inner one. */
 static void check_order(Apply *a, const int *list, int n)
 {
     for (int i = 0; i < n; i++) {
-        const Axis *x = axis_of_nest(a, list[i]);
-        for (int w = x->half_of - 1; w >= 0; w = axis_of_nest(a, w)->half_of - 1) {
+        for (int half = list[i], w; (w = axis_of_nest(a, half)->half_of - 1) >= 0; half = w) {
             const Axis *whole = axis_of_nest(a, w);
-            int outer = place_of(list, n, whole->outer);
-            if (place_of(list, n, whole->inner) == i && outer > i) {
-                refuse(a, "%s stands inside %s, its other half",
-                       axis_of_nest(a, whole->outer)->name, x->name);
+            for (int k = i + 1; k < n && whole->inner == half; k++) {
+                if (is_part_of(a, list[k], whole->outer)) {
+                    refuse(a, "%s stands inside %s, its other half",
+                           axis_of_nest(a, list[k])->name, axis_of_nest(a, list[i])->name);
+                }
             }
         }
     }
@@ -173,24 +207,6 @@ static void check_reduce_order(Apply *a, const int *before, const int *after, in
                        axis_of_nest(a, after[i])->name);
             }
             last = was;
-        }
-    }
-}
-
-static void check_tile(Apply *a, const int *list, int n)
-{
-    bool inside = false;
-    for (int i = 0; i < n; i++) {
-        const Axis *x = axis_of_nest(a, list[i]);
-        inside = inside || x->kind == AXIS_REDUCE;
-        if (inside && x->kind == AXIS_SPACE && x->extent->kind != X_CONST) {
-            refuse(a,
-                   "space axis %s stands inside the reduction, and its extent is not constant",
-                   x->name);
-        }
-        if (inside && x->kind == AXIS_SPACE && x->half_of &&
-            axis_of_nest(a, x->half_of - 1)->outer == list[i]) {
-            refuse(a, "the outer half %s stands inside the reduction", x->name);
         }
     }
 }
@@ -233,6 +249,12 @@ void step_order(Apply *a)
     if (n != a->n_words) {
         refuse(a, "not all axes named are of the same loops");
     }
+    for (int i = 1; i < n; i++) {
+        if (axis_of_nest(a, list[i])->par) {
+            refuse(a, "%s is split over threads: it stays the outermost loop",
+                   axis_of_nest(a, list[i])->name);
+        }
+    }
     check_order(a, list, n);
     check_reduce_order(a, old, list, n);
     check_tile(a, list, n);
@@ -263,8 +285,8 @@ void step_par(Apply *a)
     if (x->kind == AXIS_REDUCE) {
         refuse(a, "a reduction is never split over threads, and %s is a reduce axis", x->name);
     }
-    if (x->vec || x->unroll) {
-        refuse(a, "axis %s already has another annotation", x->name);
+    if (x->vec || x->unroll || x->par) {
+        refuse(a, "axis %s already has %s annotation", x->name, x->par ? "this" : "another");
     }
     const Phase *p = phase_of(a, axis);
     const int *list = n->outer.n ? n->outer.at : p->loops.at;

@@ -78,6 +78,18 @@ static int reads_of(const Expr *x, int operand)
     return r.n;
 }
 
+static int phases_with(Apply *a, int axis)
+{
+    int n = 0;
+    for (int i = 0; i < a->k->nest.phase.n; i++) {
+        const Phase *p = &a->k->nest.phase.at[i];
+        for (int k = 0; k < p->loops.n; k++) {
+            n += p->loops.at[k] == axis;
+        }
+    }
+    return n;
+}
+
 static bool inside_reduction(Apply *a, const Phase *p, int axis)
 {
     bool reduced = false;
@@ -120,8 +132,8 @@ void step_stage(Apply *a)
     if (f.several || !f.index) {
         refuse(a, "%s is read by several indices", a->word[0]);
     }
-    if (!p) {
-        refuse(a, "axis %s is around several phases", a->word[1]);
+    if (!p || phases_with(a, s.axis) > 1) {
+        refuse(a, "axis %s is %s several phases", a->word[1], p ? "in" : "around");
     }
     if (a->k->operand.at[operand].local) {
         refuse(a, "%s is a copy already", a->word[0]);
