@@ -1,6 +1,7 @@
-/* cache_steps.c - a small model fed step by step, with the cache appended in place: interpreted, by nests and
- * by C, fused and not, compiled for any seq and for seq = 1. After every step the logits have the bits of
- * the plain graph, and each cache holds the plain graph's keys and values and else what it held. */
+/* cache_steps.c - a small model fed step by step, with the cache appended in place:
+ * interpreted, by nests and by C, fused and not, compiled for any seq and for seq = 1. After
+ * every step the logits have the bits of the plain graph, and each cache holds the plain
+ * graph's keys and values and else what it held. */
 #include "tests/compile_util.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
-/* compile_cache.c - what the passes cache and specialise make of the published model: the kernels of a block,
- * their bytes, and the counts, which the published ones of the plain graph give by subtraction. */
+/* compile_cache.c - what the passes cache and specialise make of the published model: the
+ * kernels of a block, their bytes, and the counts, which the published ones of the plain
+ * graph give by subtraction. */
 #include "tests/compile_util.h"
 
 #include <string.h>
@@ -63,7 +64,7 @@ Test(cache_counts, a_block_is_13_calls)
     must_work(&env, per_block, NULL);
 }
 
-/* One block of decode, in order. The products and the elementwise kernels of k and v write the cache. */
+/* One block of decode, in order. */
 static void block_table(Env *e, void *arg)
 {
     static const struct {
@@ -106,7 +107,8 @@ Test(cache_counts, the_kernels_of_a_decode_block)
     must_work(&env, block_table, NULL);
 }
 
-/* The plain polynomial without the copies of the fresh keys and values, which read and wrote them. */
+/* The plain polynomial without the copies of the fresh keys and values, which read and wrote
+ * them. */
 static void bytes(Env *e, void *arg)
 {
     (void)arg;
@@ -155,7 +157,8 @@ Test(cache_counts, unfused_has_an_update_for_keys_and_values_of_each_layer)
     must_work(&env, unfused, NULL);
 }
 
-/* The caches are the caller's memory: written there, returned from there, never in the arena. */
+/* The caches are the caller's memory: written there, returned from there, never in the
+ * arena. */
 static void buffers(Env *e, void *arg)
 {
     (void)arg;
@@ -198,7 +201,8 @@ Test(cache_counts, every_key_reads_back)
     must_work(&env, keys, NULL);
 }
 
-/* seq is in no key, and nobody but the arena plan and the pointers' offsets sees past but attention. */
+/* seq is in no key, and nobody but the arena plan and the pointers' offsets sees past but
+ * attention. */
 static void symbols(Env *e, void *arg)
 {
     (void)arg;

@@ -1,6 +1,7 @@
-/* gen_update.c - updates for random graphs: of inputs and of other updates, which are written in place, and
- * of values that are not; with values that read what they overwrite, that anything computes, that are
- * turned around on the way. Rooms and offsets hold at every size. */
+/* gen_update.c - updates for random graphs: of inputs and of other updates, which are
+ * written in place, and of values that are not; with values that read what they overwrite,
+ * that anything computes, that are turned around on the way. Rooms and offsets hold at every
+ * size. */
 #include "tests/gen_int.h"
 
 /* What lowering can write into. */

@@ -1,5 +1,6 @@
-/* graph_cache.c - the passes cache and specialise on graphs: what the cache pass recognises and what it
- * leaves alone, the graph it makes, that both keep what the graph computes, and what specialise refuses. */
+/* graph_cache.c - the passes cache and specialise on graphs: what the cache pass recognises
+ * and what it leaves alone, the graph it makes, that both keep what the graph computes, and
+ * what specialise refuses. */
 #include "ncg_util.h"
 #include "tests/compile_util.h"
 

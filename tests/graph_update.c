@@ -1,5 +1,5 @@
-/* graph_update.c - update: what type it has and what it refuses, what it computes, its text forms, and that
- * the symbols of its offsets count like all others. */
+/* graph_update.c - update: what type it has and what it refuses, what it computes, its text
+ * forms, and that the symbols of its offsets count like all others. */
 #include "graph_util.h"
 #include "interp_util.h"
 #include "ncg_util.h"
@@ -36,7 +36,8 @@ R(past_the_end_at_any_size, E_SHAPE,
   updated(f, "f32[seq]", "f32[seq]", "[1]"))
 R(one_operand, E_SHAPE, "update: takes 2 operands, not 1",
   make1(f, OP_UPDATE, AT("[0]"), operand(f, "f32[4]")))
-R(unbound_offset, E_GRAPH, "graph g: %2 (update) uses the symbol rows, which no input shape binds",
+R(unbound_offset, E_GRAPH,
+  "graph g: %2 (update) uses the symbol rows, which no input shape binds",
   finished(f, updated(f, "f32[seq]", "f32[past]", "[rows]")))
 /* clang-format on */
 

@@ -1,6 +1,7 @@
-/* lower_update.c - updates in lowered programs: written into the caller's input where nobody can tell, as a
- * copy where somebody could; by the kernel that makes the value, whatever its kind; and the same bits as
- * the interpreter in every case. How the executor treats such inputs and the outputs that they become. */
+/* lower_update.c - updates in lowered programs: written into the caller's input where nobody
+ * can tell, as a copy where somebody could; by the kernel that makes the value, whatever its
+ * kind; and the same bits as the interpreter in every case. How the executor treats such
+ * inputs and the outputs that they become. */
 #include "ncg_util.h"
 #include "tests/compile_util.h"
 
@@ -126,7 +127,8 @@ Test(updates, are_written_by_the_kernel_that_makes_the_value)
            "gather", "x x"});
 }
 
-/* [seq, heads * 2] -> [heads, seq, 2]: the value leaves as a product and arrives turned around. */
+/* [seq, heads * 2] -> [heads, seq, 2]: the value leaves as a product and arrives turned
+ * around. */
 Test(updates, turn_a_product_around_on_the_way)
 {
     CHECK({"c = input f32[2, 6, 2]; a = weight f32[4, 4]; q = matmul n, a; b = add q, n;"
@@ -141,13 +143,16 @@ Test(updates, turn_a_product_around_on_the_way)
 
 Test(updates, copy_what_others_want_too)
 {
-    CHECK({"v = neg n; y = update x, v at=[past, 0]; return y=y, v=v", "elementwise copy", "x x"},
+    CHECK({"v = neg n; y = update x, v at=[past, 0]; return y=y, v=v",
+           "elementwise copy", "x x"},
           {"y = update x, n at=[past, 0]; return y=y", "copy", "x x"},
-          {"i = iota f32[seq, 4] axis=1; y = update x, i at=[past, 0]; return y=y", "copy", "x x"},
+          {"i = iota f32[seq, 4] axis=1; y = update x, i at=[past, 0]; return y=y",
+           "copy", "x x"},
           {"k = const f32[1, 1] 2.5; y = update x, k at=[past, 3]; return y=y", "copy", "x x"});
 }
 
-/* What computes the elements joins the copy, as it does where an output is no value of its own. */
+/* What computes the elements joins the copy, as it does where an output is no value of its
+ * own. */
 Test(updates, copy_parts_and_pieces_of_what_is_computed)
 {
     CHECK({"t = concat n, n axis=0; v = slice t axis=0 start=1 stop=seq + 1; w = neg v;"
@@ -174,7 +179,8 @@ Test(updates, follow_one_another_in_one_buffer)
 Test(updates, spare_an_old_version_that_is_wanted_in_the_end)
 {
     CHECK({"v = neg n; y = update x, v at=[past, 0]; return y=y, x=x", "copy copy", "- -"},
-          {"v = neg n; a = update x, v at=[past, 0]; b = update a, v at=[0, 0]; return a=a, b=b",
+          {"v = neg n; a = update x, v at=[past, 0]; b = update a, v at=[0, 0];"
+           "return a=a, b=b",
            "elementwise copy copy", "x x"});
 }
 
@@ -196,10 +202,13 @@ Test(updates, may_overwrite_what_was_read_before)
 Test(updates, may_be_read_around)
 {
     CHECK({"v = slice n axis=0 start=seq - 1 stop=seq; w = neg v; y = update x, w at=[past, 0];"
-           "m = reduce_sum y axis=0; o = slice x axis=0 start=0 stop=1; z = add o, m; return z=z",
+           "m = reduce_sum y axis=0; o = slice x axis=0 start=0 stop=1; z = add o, m;"
+           "return z=z",
            "reduce elementwise", "- -"},
-          {"v = slice n axis=0 start=seq - 1 stop=seq; w = neg v; y = update x, w at=[past + 1, 0];"
-           "m = reduce_sum y axis=0; o = slice x axis=0 start=0 stop=1; z = add o, m; return z=z",
+          {"v = slice n axis=0 start=seq - 1 stop=seq; w = neg v;"
+           "y = update x, w at=[past + 1, 0];"
+           "m = reduce_sum y axis=0; o = slice x axis=0 start=0 stop=1; z = add o, m;"
+           "return z=z",
            "elementwise reduce elementwise", "x x"});
 }
 
@@ -227,7 +236,8 @@ Test(updates, of_one_value_leave_its_memory_to_the_last)
 
 Test(updates, of_something_computed_are_chosen_element_by_element)
 {
-    CHECK({"b = neg x; y = update b, n at=[past, 0]; z = exp y; return z=z", "elementwise", "- -"},
+    CHECK({"b = neg x; y = update b, n at=[past, 0]; z = exp y; return z=z",
+           "elementwise", "- -"},
           {"b = neg x; y = update b, n at=[past, 0]; return y=y", "copy", "- -"},
           {"b = neg x; v = exp n; a = update b, v at=[past, 0]; c = update a, n at=[0, 0];"
            "return c=c",
@@ -236,7 +246,8 @@ Test(updates, of_something_computed_are_chosen_element_by_element)
 
 Test(updates, that_are_two_outputs_are_copied_once)
 {
-    CHECK({"v = neg n; y = update x, v at=[past, 0]; return y=y, z=y", "elementwise copy", "x x"});
+    CHECK({"v = neg n; y = update x, v at=[past, 0]; return y=y, z=y",
+           "elementwise copy", "x x"});
 }
 
 /* clang-format on */

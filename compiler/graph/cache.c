@@ -1,14 +1,14 @@
 /* cache.c - the KV cache appended in place instead of joined anew at every step.
  *
- *     past_X [layers, .., past, ..]                 cache_X [layers, .., capacity, ..]
- *       slice l, reshape, concat with fresh_l         update at [l, .., past, ..] with fresh_l
- *         -> what attention reads                       slice l, reshape, slice 0 .. past + fresh
- *     output: concat over l of fresh_l              output: the last update
+ *     past_X [layers, .., past, ..]             cache_X [layers, .., capacity, ..]
+ *       slice l, reshape, concat with fresh_l     update at [l, .., past, ..] with fresh_l
+ *         -> what attention reads                   slice l, reshape, slice 0 .. past + fresh
+ *     output: concat over l of fresh_l          output: the last update
  *
- * Each layer's update takes the one before it, so there is one cache, in versions; lowering writes
- * them all into one buffer. That there is room is a SizeCheck of every update.
- * needs: a finished graph, before or after other passes. keeps: what attention reads, bitwise. changes:
- * inputs and outputs as above; `past` is bound by an input that has no elements. */
+ * Each layer's update takes the one before it, so there is one cache, in versions; lowering
+ * writes them all into one buffer. That there is room is a SizeCheck of every update.
+ * needs: a finished graph, before or after other passes. keeps: what attention reads, bitwise.
+ * changes: inputs and outputs as above; `past` is bound by an input that has no elements. */
 #include <string.h>
 
 #include "graph/graph.h"
@@ -57,7 +57,7 @@ static Shape unstacked(const Shape *s)
     return shape_of(s->rank - 1, &s->dim[1]);
 }
 
-/* One layer: slice l .. l + 1 of past_X, only reshaped, then only joined in front of fresh values. */
+/* One layer: slice l .. l + 1 of past_X, only reshaped, then only joined to fresh values. */
 static bool find_layer(const Pass *p, Side *s, const Node *slice)
 {
     const Node *row = only_user(p, slice, OP_RESHAPE);
@@ -189,7 +189,7 @@ static Node *cache_input(const Pass *p, Side *s)
     return s->cache;
 }
 
-/* Writes a layer's fresh values behind its past; gives old and fresh as one view of the cache. */
+/* Writes a layer's fresh values behind its past; gives both as one view of the cache. */
 static Node *append(const Pass *p, Side *s, const Node *join, Node *fresh)
 {
     Dim l = join->in[0]->in[0]->attr.start;
@@ -225,7 +225,7 @@ static Node *map(void *ctx, const Node *n, Node *const *in)
     return read || row ? NULL : node_make(p->e, n->op, in, n->n_in, &n->attr, n->line);
 }
 
-/* An input without elements whose first dim is the past's symbol, unless another one binds it. */
+/* An input without elements, whose first dim is the past's symbol; unless another binds it. */
 static void bind_past(const Pass *p, Graph *out, const Side *s)
 {
     for (int i = 0; i < out->inputs.n; i++) {

@@ -234,22 +234,22 @@ Graph *graph_cse(const Graph *g);
 Graph *graph_fold(const Graph *g);
 
 /* ---- passes that change what a graph takes: specialise.c cache.c ---------------- */
-/* With `value` for the symbol in every shape and attribute. Fails as node_make does where some node
- * cannot have that size. */
+/* With `value` for the symbol in every shape and attribute. Fails with E_INPUT where the graph has
+ * no such symbol, and as node_make does where some node cannot have that size. */
 Graph *graph_specialise(const Graph *g, Sym s, int64_t value);
-/* The KV cache appended in place. Where the graph joins an input past_X[layers, .., past, ..] with fresh
- * values, layer by layer, and returns the fresh values of all layers as one output, the new graph
- * takes cache_X[layers, .., capacity, ..] in its place, returns it with the fresh values written
- * behind `past`, and reads from it. As no input is `past` long any more, an input past: bool[past, 0],
- * without any elements, tells its size. A graph without such inputs is returned as it is. */
+/* The KV cache appended in place. Where the graph joins an input past_X[layers, .., past, ..] with
+ * fresh values, layer by layer, and returns the fresh values of all layers as one output, the
+ * new graph takes cache_X[layers, .., capacity, ..] instead, writes the fresh values behind
+ * `past`, reads from there, and returns it. As no input is `past` long any more, an input
+ * past: bool[past, 0], without any elements, tells its size. Other graphs are returned as they are. */
 const Graph *graph_cache(const Graph *g);
 
 /* ---- rewrite.c: rebuilds bottom-up: map(n, new operands) gives the new node. Inputs keep their
  * declaration; dead code goes. */
 typedef Node *(*NodeMap)(void *ctx, const Node *n, Node *const *in);
 Graph *graph_rewrite(const Graph *g, NodeMap map, void *ctx);
-/* The same, but not finished: inputs may be added, outputs changed. map may give NULL for a node that
- * nothing uses any more. */
+/* The same, but not finished: inputs may be added, outputs changed. map may give NULL for a node
+ * that nothing uses any more. */
 Graph *graph_rewrite_open(const Graph *g, NodeMap map, void *ctx);
 
 #endif

@@ -1,6 +1,6 @@
-/* specialise.c - a symbol whose size is known becomes that number, everywhere: decode is seq = 1.
- * needs: a finished graph. keeps: every value, bitwise, at that size; inputs and their order. The symbol
- * is gone from all shapes and attributes afterwards, so no input binds it and none has to. */
+/* specialise.c - a symbol whose size is known becomes that number, as seq becomes 1 for decode.
+ * needs: a finished graph. keeps: every value, bitwise, at that size; inputs and their order.
+ * The symbol is gone from all shapes and attributes, so no input binds it and none has to. */
 #include "graph/graph.h"
 
 typedef struct Known {

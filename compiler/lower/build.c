@@ -1,7 +1,6 @@
 /* build.c - writes one kernel and the call that runs it: axes, operands, statements, traffic.
  * Shared by unfused lowering and the fused generator, so both speak the same nest.
  * Kernel expressions name graph symbols by id until kernel_finish renumbers them. */
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -28,6 +27,7 @@ Lower lower_begin(const Graph *g, const bool *in_place)
     l.view = arena_array(l.m, View, g->nodes.n);
     for (int i = 0; i < g->nodes.n; i++) {
         l.view[i].buffer = -1;
+        l.any_in_place = l.any_in_place || in_place[i];
     }
     return l;
 }
@@ -78,7 +78,7 @@ void lower_claim(Lower *l, int buffer, int output)
     Buffer *b = &l->p->buffer.at[buffer];
     const View *v = &l->view[l->g->outputs.at[output].node->id];
     if (v->buffer == buffer) {
-        updates_read(l, v, INT_MAX);
+        updates_read(l, v);
     }
     if (b->kind == BUF_INPUT) {
         b->also_output = 1 + output;
@@ -196,7 +196,7 @@ void build_span(Build *b, int operand, const View *v)
 const Expr *build_load(Build *b, int operand, const View *v, const Expr *const *index)
 {
     const Expr *at = linear_index(b->l->m, v->shape.rank, index, v->stride);
-    updates_read(b->l, v, b->l->p->call.n);
+    updates_read(b->l, v);
     return x_load(b->l->m, operand, b->k->operand.at[operand].dtype, at);
 }
 

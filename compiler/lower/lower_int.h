@@ -49,6 +49,7 @@ typedef struct Lower {
     View *view; /* by node id: where its value is; buffer -1 unless it is in memory */
     int n_inputs, n_weights;  /* leaves lowered so far */
     const bool *in_place;     /* by node id: this update is written into its operand's buffer */
+    bool any_in_place;        /* else nothing is noted: */
     Vec(Touch) reads, writes; /* of versions, in order of calls */
 } Lower;
 
@@ -104,8 +105,9 @@ void build_end(Build *b, Dim written);
 /* In place: into an input, or behind another update, unless copied[n] says that it is not safe. */
 void updates_choose(const Graph *g, const bool *copied, bool *in_place);
 View update_place(Env *e, const Node *n, const View *buffer); /* where the value goes */
-void updates_read(Lower *l, const View *v, int call);
-void updates_write(Lower *l, const View *to); /* by the next call */
+/* What the next call does, or, behind all calls, whoever called the program. */
+void updates_read(Lower *l, const View *v);
+void updates_write(Lower *l, const View *to);
 /* False: some call would read what an update has overwritten; copied says which updates are to blame. */
 bool updates_safe(const Lower *l, bool *copied);
 

@@ -1,5 +1,6 @@
-/* reindex.c - where an element of a movement's result comes from: index lists through reshape, permute,
- * broadcast and slice, and which of update's operands one comes from. Concat is the generator's. spec: loop-ir 6 */
+/* reindex.c - where an element of a movement's result comes from: index lists through
+ * reshape, permute, broadcast and slice, and which of update's operands one comes from.
+ * Concat is the generator's. spec: loop-ir 6 */
 #include "lower/lower_int.h"
 
 #define PROBE 1000003 /* stands for a symbol when two products are compared by size */

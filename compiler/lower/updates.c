@@ -1,12 +1,15 @@
-/* updates.c - which updates are written straight into their operand's buffer, and the proof that they may.
+/* updates.c - which updates are written straight into their operand's buffer, and the proof.
  *
- * The versions of a buffer - the input, then one update behind another - share its memory, so a call that
- * reads an older version must come before the call that overwrites what it reads, or read elsewhere in
- * the buffer. Lowering assumes the best, notes what each call reads and writes, and asks here at the end;
- * an update that is to blame is done as a copy in the next attempt. Elements are compared as intervals
- * of the buffer, by the form of their bounds: what cannot be decided counts as overlapping.
+ * The versions of a buffer - the input, then one update behind another - share its memory,
+ * so a call that reads an older version must come before the call that overwrites what it
+ * reads, or read elsewhere in the buffer. Lowering assumes the best, notes what each call
+ * reads and writes, and asks here at the end; an update that is to blame is done as a copy
+ * in the next attempt. Elements are compared as intervals of the buffer, by the form of
+ * their bounds: what cannot be decided counts as overlapping.
  * needs: notes in the order of the calls. The model's own cache never copies. */
 #include "lower/lower_int.h"
+
+#include <limits.h>
 
 /* Of several updates of one value only the last can have its memory. */
 void updates_choose(const Graph *g, const bool *copied, bool *in_place)
@@ -37,10 +40,10 @@ View update_place(Env *e, const Node *n, const View *buffer)
     return to;
 }
 
-void updates_read(Lower *l, const View *v, int call)
+void updates_read(Lower *l, const View *v)
 {
-    if (v->version >= 0) {
-        *vec_push(&l->e->kernel, &l->reads) = (Touch){call, *v};
+    if (l->any_in_place && v->version >= 0) {
+        *vec_push(&l->e->kernel, &l->reads) = (Touch){l->p->call.n, *v};
     }
 }
 
@@ -51,39 +54,48 @@ void updates_write(Lower *l, const View *to)
     *vec_push(&l->e->kernel, &l->writes) = (Touch){l->p->call.n, *to};
 }
 
-/* Whether the update was made from that version, directly or through others. */
-static bool older(const Graph *g, int version, int update)
-{
-    const Node *n = g->nodes.at[update];
-    while (n->op == OP_UPDATE && n->id != version) {
-        n = n->in[0];
-    }
-    return n->id == version && version != update;
-}
-
 static bool ends_before(Env *e, const View *a, const View *b)
 {
     Dim end = dim_add(e, a->offset, view_span(e, a));
     return dim_never_negative(dim_sub(e, b->offset, end));
 }
 
-static bool spoils(const Lower *l, const Touch *write, const Touch *read)
+/* Versions of one buffer are made one behind another, so older ones have lower numbers. */
+static bool spoils(Env *e, const View *written, const View *read)
 {
-    const View *w = &write->view, *r = &read->view;
-    return w->buffer == r->buffer && read->call >= write->call &&
-           older(l->g, r->version, w->version) && !ends_before(l->e, w, r) &&
-           !ends_before(l->e, r, w);
+    return written->buffer == read->buffer && read->version < written->version &&
+           !ends_before(e, written, read) && !ends_before(e, read, written);
 }
 
+/* Some read from `first` on is of what is overwritten. */
+static bool spoils_any(const Lower *l, const View *written, int first)
+{
+    bool any = false;
+    for (int k = first; k < l->reads.n && !any; k++) {
+        any = spoils(l->e, written, &l->reads.at[k].view);
+    }
+    return any;
+}
+
+/* Backwards: a write meets the reads of its own call and of all behind it. */
 bool updates_safe(const Lower *l, bool *copied)
 {
     bool safe = true;
-    for (int i = 0; i < l->writes.n; i++) {
+    int first = l->reads.n; /* the reads that the write meets */
+    int *oldest = arena_array(&l->e->kernel, int, l->p->buffer.n); /* version that they read */
+    for (int b = 0; b < l->p->buffer.n; b++) {
+        oldest[b] = INT_MAX;
+    }
+    for (int i = l->writes.n - 1; i >= 0; i--) {
         const Touch *write = &l->writes.at[i];
-        for (int k = 0; k < l->reads.n && !copied[write->view.version]; k++) {
-            copied[write->view.version] = spoils(l, write, &l->reads.at[k]);
+        int b = write->view.buffer, version = write->view.version;
+        while (first > 0 && l->reads.at[first - 1].call >= write->call) {
+            const View *r = &l->reads.at[--first].view;
+            oldest[r->buffer] = r->version < oldest[r->buffer] ? r->version : oldest[r->buffer];
         }
-        safe = safe && !copied[write->view.version];
+        copied[version] =
+            copied[version] || (oldest[b] < version && spoils_any(l, &write->view, first));
+        safe = safe && !copied[version];
     }
     return safe;
 }

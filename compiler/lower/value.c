@@ -167,8 +167,8 @@ static const Expr *value_of_update(Gen *g, const Node *n, const Expr *const *ind
                    : value;
 }
 
-/* Where both branches are made of one value, each such node doubles the expression and the work: so the
- * first that is too big ends it for this kernel. */
+/* Where both branches are made of one value, each such node doubles the expression and the
+ * work: so the first that is too big ends it for this kernel. */
 static const Expr *value_of_choice(Gen *g, const Node *n, const Expr *const *index)
 {
     const Expr *value =
