@@ -22,6 +22,12 @@ esac
 # shellcheck disable=SC2086 # $fixed is a list of words
 timeout -k 5 "$seconds" $fixed "$out/tests" --jobs 2 --xml="$report" ${pattern:+--filter "$pattern"} </dev/null
 status=$?
+for one in "$log".*; do # Criterion leaks 48 bytes of its own where suites have different timeouts
+    if grep -qs libcriterion "$one" && ! grep -q -E '\.c:[0-9]|runtime error' "$one" &&
+        ! grep ' leak of ' "$one" | grep -q -v -E ' leak of (48 byte.s. in 1|96 byte.s. in 2) object'; then
+        rm "$one"
+    fi
+done
 cat "$log".* 2>/dev/null && found=1 || found=
 
 passed=$(grep -c 'status="PASSED"' "$report")

@@ -36,6 +36,8 @@ void cli_flush(Buf *out); /* to stdout, at once; dies when it cannot be written 
 void read_stdin(Env *e, size_t max_bytes, char **text, size_t *len);
 /* NULL where stderr is no terminal. The ctx to give with it: what is being done. */
 LoadProgress *terminal_progress(void);
+/* On a terminal: what is being waited for, shown until NULL takes it away again. */
+void terminal_wait(const char *what);
 extern volatile int interrupted; /* Ctrl-C came: end what runs. A second one ends the program */
 void catch_interrupt(void);      /* from now on, and interrupted is 0 again */
 

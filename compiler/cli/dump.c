@@ -354,10 +354,13 @@ static void dump_stages(Dump *d)
             i < 0 ? &(StageTime){.name = "build", .nodes = d->g->nodes.n} : &d->c.times.at[i];
         table_cell(&t, "%s", s->name);
         table_cell(&t, "%d", s->nodes);
-        table_cell(&t, s->calls ? "%d" : "", s->calls);
-        table_cell(&t, s->calls ? "%d" : "", s->kernels);
+        const char *calls = arena_printf(&d->e->kernel, "%d", s->calls);
+        const char *kernels = arena_printf(&d->e->kernel, "%d", s->kernels);
+        table_cell(&t, "%s", s->calls ? calls : "");
+        table_cell(&t, "%s", s->calls ? kernels : "");
         if (d->source->time) {
-            table_cell(&t, i < 0 ? "" : "%.3f", (double)s->ns / 1e6);
+            const char *ms = arena_printf(&d->e->kernel, "%.3f", (double)s->ns / 1e6);
+            table_cell(&t, "%s", i < 0 ? "" : ms);
         }
     }
     table_print(&t, d->source->format, &d->out);

@@ -132,7 +132,10 @@ void model_load(Env *e, Model *m, bool all)
         fprintf(stderr, "%s\n", m->weights.note);
     }
     m->engine = engine_new(e, &m->config, &m->weights, &eo);
-    if (!engine_prepare(m->engine, all, &err)) {
+    terminal_wait("[compiling ...]"); /* seconds, the first time */
+    bool ok = engine_prepare(m->engine, all, &err);
+    terminal_wait(NULL);
+    if (!ok) {
         fail_err(e, &err);
     }
 }

@@ -2,7 +2,6 @@
  * said goes to standard output, in whole characters; all about it goes to standard error. */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/model.h"
 
@@ -29,22 +28,13 @@ typedef struct Speech {
     Buf text;
     Reply *r;
     uint64_t start_ns;
-    bool waiting; /* the terminal shows that the prompt is being read */
+    bool waiting; /* for the first token */
 } Speech;
-
-/* Reading a prompt can take long: a terminal shows that, until there is something better. */
-static void wait_begin(Speech *s)
-{
-    s->waiting = isatty(2);
-    if (s->waiting) {
-        fprintf(stderr, "[reading %d tokens ...]", s->r->n_prompt);
-    }
-}
 
 static void wait_end(Speech *s)
 {
     if (s->waiting) {
-        fputs("\r\033[K", stderr);
+        terminal_wait(NULL);
     }
     s->waiting = false;
 }
@@ -71,12 +61,12 @@ static bool heard(void *ctx, int32_t id)
 void speaker_reply(Env *e, Speaker *s, const Ids *ids, Reply *r)
 {
     Err err;
-    Speech speech = {.decoder = decoder_start(s->m->tokenizer, true), .r = r};
+    Speech speech = {.decoder = decoder_start(s->m->tokenizer, true), .r = r, .waiting = true};
     Generate g = {&s->sampler, &s->stops, s->max_tokens, &interrupted, heard, &speech};
     *r = (Reply){.n_prompt = ids->n};
     buf_init(&speech.text, &e->model);
     sampler_see(&s->sampler, ids->at, ids->n);
-    wait_begin(&speech);
+    terminal_wait(arena_printf(&e->kernel, "[reading %d tokens ...]", ids->n));
     speech.start_ns = os_now_ns();
     bool ok = generate(&g, engine_stepper(s->m->engine), ids->at, ids->n, &r->made, &err);
     wait_end(&speech);

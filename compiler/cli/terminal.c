@@ -42,6 +42,13 @@ LoadProgress *terminal_progress(void)
     return isatty(2) ? show_progress : NULL;
 }
 
+void terminal_wait(const char *what)
+{
+    if (isatty(2)) {
+        fputs(what ? what : "\r\033[K", stderr);
+    }
+}
+
 /* ---- Ctrl-C -------------------------------------------------------------------------- */
 
 volatile int interrupted;

@@ -40,6 +40,21 @@ static const char *file_name(const Checkpoint *c, const FileTensor *t)
     return slash ? slash + 1 : path;
 }
 
+/* A number, or nothing where it is not known. */
+static void real_cell(Table *t, bool known, double v)
+{
+    char text[32] = "";
+    snprintf(text, known ? sizeof text : 1, "%.9g", v);
+    table_cell(t, "%s", text);
+}
+
+static void count_cell(Table *t, bool known, int64_t n)
+{
+    char text[32] = "";
+    snprintf(text, known ? sizeof text : 1, "%lld", (long long)n);
+    table_cell(t, "%s", text);
+}
+
 static void tensor_row(Env *e, const Checkpoint *c, const FileTensor *t, Table *table)
 {
     Range r = file_tensor_range(t);
@@ -48,10 +63,10 @@ static void tensor_row(Env *e, const Checkpoint *c, const FileTensor *t, Table *
     table_cell(table, "%s", file_dtype_name(t->dtype));
     table_cell(table, "%s", shape_of_tensor(e, t));
     table_cell(table, "%llu", (unsigned long long)(t->end - t->begin));
-    table_cell(table, some ? "%.9g" : "", r.min);
-    table_cell(table, some ? "%.9g" : "", r.max);
-    table_cell(table, r.known ? "%lld" : "", (long long)r.n_nan);
-    table_cell(table, r.known ? "%lld" : "", (long long)r.n_inf);
+    real_cell(table, some, r.min);
+    real_cell(table, some, r.max);
+    count_cell(table, r.known, r.n_nan);
+    count_cell(table, r.known, r.n_inf);
     table_cell(table, "%s", file_name(c, t));
 }
 
