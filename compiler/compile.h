@@ -32,6 +32,7 @@ typedef struct PickHint {
     const Target *target;
     int64_t l1d_bytes, l2_bytes, l3_bytes; /* 0: unknown */
     int n_threads;
+    bool in_place;            /* constants stay as the graph has them: panels hold them twice */
     int64_t sym[MAX_SYMBOLS]; /* by kernel symbol: the value it usually has; -1: any */
 } PickHint;
 

@@ -152,7 +152,8 @@ static bool along_n(Env *e, const Look *l, const PickHint *hint, Recipe *out)
     Tile panels = lanes_along_n(l, hint, true, LANES_N);
     Tile loose = lanes_along_n(l, hint, false, LANES_N);
     Tile staged = lanes_along_n(l, hint, false, LANES_STAGED);
-    if (l->c.n_panels > 0 && panels.nr > 1 && propose(e, l, hint, panels, out)) {
+    if (!hint->in_place && l->c.n_panels > 0 && panels.nr > 1 &&
+        propose(e, l, hint, panels, out)) {
         return true;
     }
     if (loose.nr > 1 && propose(e, l, hint, loose, out)) {

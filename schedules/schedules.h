@@ -33,9 +33,6 @@ KernelClass kernel_class(Env *e, const Kernel *k);
 void schedule_default(Env *e, const Kernel *k, const PickHint *hint, Schedule *out);
 Picker picker_default(void);
 
-/* ---- in_place.c: the same without panels: constants are not copied ------------------------------------- */
-Picker picker_in_place(void);
-
 /* ---- space.c, knobs.c: what can be tuned in one kernel on one machine ------------------ */
 
 #define MAX_KNOBS 16

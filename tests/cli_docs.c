@@ -153,6 +153,7 @@ Test(cli_docs, completion_knows_values)
     cr_expect_str_eq(completed("run --by ''"), " c nest interp \n");
     cr_expect_str_eq(completed("run --by = n"), " nest \n");
     cr_expect_str_eq(completed("eval --without ''"), " cse fold fuse \n");
+    cr_expect_str_eq(completed("run --without ''"), " fuse cache specialise \n");
     cr_expect_str_eq(completed("eval --seq ''"), "  \n");
     cr_expect_str_eq(completed("eval examples/lin"), " examples/linear.ncg \n");
 }

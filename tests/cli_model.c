@@ -93,6 +93,22 @@ Test(cli_model, run_says_the_golden_texts)
     json_decref(golden);
 }
 
+Test(cli_model, run_says_the_same_whatever_is_left_out)
+{
+    static const char *const options[] = {"--without=cache",
+                                          "--without=specialise",
+                                          "--without=fuse,cache,specialise",
+                                          "--panels",
+                                          "--naive",
+                                          "--threads=1"};
+    Talked want = TALK(&env, NULL, "run", "-m", TINY, FIRST, "--max-tokens", "40");
+    for (size_t i = 0; i < countof(options); i++) {
+        Talked t = TALK(&env, NULL, "run", "-m", TINY, FIRST, "--max-tokens", "40", options[i]);
+        cr_expect_eq(t.status, 0, "%s", t.told);
+        cr_expect_str_eq(t.said, want.said, "%s", options[i]);
+    }
+}
+
 Test(cli_model, run_reads_a_prompt_from_pipe_socket_and_terminal)
 {
     static const Input inputs[] = {IN_PIPE, IN_SOCKET, IN_TERMINAL};
@@ -343,7 +359,7 @@ Test(cli_model, usage_errors)
         {"--max-tokens", "99999999999", "--max-tokens takes a whole number from 1"},
         {"--threads", "0", "--threads takes a whole number from 1 to 4096"},
         {"--by", "magic", "--by cannot be 'magic'"},
-        {"--without", "cse", "--without cannot be 'cse'"},
+        {"--without", "fuse,cse", "--without: there is no stage 'cse'"},
     };
     for (size_t i = 0; i < countof(rows); i++) {
         declines(TALK(&env, NULL, "run", "-m", TINY, "a", rows[i][0], rows[i][1]), 2,

@@ -86,6 +86,13 @@ static Engine *unfused(TestModel *m)
     return test_engine(m, BY_C, ALL_STAGES);
 }
 
+/* The plain graph, for any number of tokens. */
+static Engine *joined(TestModel *m)
+{
+    EngineOptions o = {.way = BY_C, .join_history = true, .any_length = true, .n_threads = 2};
+    return engine_new(&m->e, &m->c, &m->w, &o);
+}
+
 static Engine *interpreted(TestModel *m)
 {
     return test_engine(m, BY_INTERP, 0);
@@ -104,6 +111,11 @@ Test(engine_cache, same_tokens_however_a_long_prompt_is_cut_by_fused_c)
 Test(engine_cache, same_tokens_however_a_long_prompt_is_cut_by_unfused_c)
 {
     same_tokens_however_cut(unfused);
+}
+
+Test(engine_cache, same_tokens_however_a_long_prompt_is_cut_by_c_of_the_plain_graph)
+{
+    same_tokens_however_cut(joined);
 }
 
 Test(engine_cache, same_tokens_however_a_long_prompt_is_cut_by_the_interpreter)
@@ -176,6 +188,25 @@ Test(engine_cache, fused_and_unfused_c_agree_in_every_bit_of_logits_and_caches)
     test_model_open(&b.m, TINY);
     must_work(&b.m.e, same_bits_body, &b);
     test_model_close(&b.m);
+}
+
+/* Naive nests add in one order, however many tokens they are compiled for. */
+Test(engine_cache, in_place_and_joined_anew_agree_in_every_bit)
+{
+    static const int pieces[] = {1, 70, 1, 1, 129, 1};
+    TestModel m;
+    test_model_open(&m, TINY);
+    Engine *a = fused(&m), *b = joined(&m);
+    Ids ids = heldout_ids(&m.e, N_PROMPT);
+    size_t bytes = (size_t)m.c.vocab_size * sizeof(float);
+    for (size_t i = 0, at = 0; i < countof(pieces); at += (size_t)pieces[i++]) {
+        const float *want = must_feed(b, ids.at + at, pieces[i], false);
+        const float *got = must_feed(a, ids.at + at, pieces[i], false);
+        cr_assert_eq(memcmp(got, want, bytes), 0, "piece %zu", i);
+    }
+    engine_free(a);
+    engine_free(b);
+    test_model_close(&m);
 }
 
 /* ---- steps that fail ----------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "tests/schedules_util.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static Env env;
 static Bulk bulk;
@@ -29,14 +30,20 @@ typedef struct ModelCase {
     const char *target;
     int64_t usual; /* rows that the schedules are chosen for; -1: any */
     unsigned without;
+    bool in_place;
 } ModelCase;
 
 static void check_model(Env *e, void *arg)
 {
     const ModelCase *c = arg;
     PickHint hint = hint_at(target_named(c->target), 2, c->usual);
+    hint.in_place = c->in_place;
     const Program *p = compiled(e, model_graph(e, size_odd, true), c->without, NULL);
     bulk_add_defaults(&bulk, p, &hint);
+    for (int i = 0; c->in_place && i < bulk.bench.n; i++) {
+        cr_expect_not(strstr(bulk.bench.at[i].k->schedule, "pack"), "%s",
+                      bulk.bench.at[i].k->schedule);
+    }
     bench_compile(&bulk.bench, hint.target);
     for (size_t i = 0; i < countof(rows); i++) {
         bulk_check(&bulk, rows[i], (int64_t)(i * 5) % 11, i);
@@ -54,22 +61,32 @@ static void run_model(ModelCase c)
 
 Test(schedules_default, model_on_avx512_for_any_rows)
 {
-    run_model((ModelCase){"avx512", -1, 0});
+    run_model((ModelCase){"avx512", -1, 0, false});
 }
 
 Test(schedules_default, model_on_avx512_for_one_row)
 {
-    run_model((ModelCase){"avx512", 1, 0});
+    run_model((ModelCase){"avx512", 1, 0, false});
 }
 
 Test(schedules_default, model_on_avx2_for_thirteen_rows)
 {
-    run_model((ModelCase){"avx2", 13, 0});
+    run_model((ModelCase){"avx2", 13, 0, false});
 }
 
 Test(schedules_default, model_on_generic_unfused)
 {
-    run_model((ModelCase){"generic", -1, ALL_STAGES});
+    run_model((ModelCase){"generic", -1, ALL_STAGES, false});
+}
+
+Test(schedules_default, model_on_avx512_in_place)
+{
+    run_model((ModelCase){"avx512", -1, 0, true});
+}
+
+Test(schedules_default, model_on_avx2_for_one_row_in_place)
+{
+    run_model((ModelCase){"avx2", 1, 0, true});
 }
 
 typedef struct GraphCase {

@@ -41,7 +41,7 @@ typedef struct Race {
     Place place;
     Kernel *naive;
     int64_t syms[MAX_SYMBOLS];
-    Entry entry[MAX_ENTRIES + 2];
+    Entry entry[MAX_ENTRIES + 3];
     int n_entries;
     Rival rival[MAX_ROWS];
     int n_rivals;
@@ -107,7 +107,7 @@ static void add_entries(Race *r)
                      .l2_bytes = r->machine.l2_bytes,
                      .l3_bytes = r->machine.l3_bytes,
                      .n_threads = r->place.n_threads};
-    Schedule s = {0};
+    Schedule s = {0}, in_place;
     Err err;
     memcpy(hint.sym, r->syms, sizeof hint.sym);
     if (r->o->naive) {
@@ -115,6 +115,11 @@ static void add_entries(Race *r)
     }
     schedule_default(r->e, r->naive, &hint, &s);
     add_entry(r, "default", &s);
+    hint.in_place = true;
+    schedule_default(r->e, r->naive, &hint, &in_place);
+    if (!schedule_eq(&s, &in_place)) {
+        add_entry(r, "in place", &in_place);
+    }
     for (int i = 0; i < r->o->n_schedules; i++) {
         if (!schedule_parse(r->o->schedule[i], &s, &err)) {
             fail_err(r->e, &err);
@@ -282,7 +287,7 @@ static void print_race(Race *r, const Measured *m)
 
 static void run_race(Race *r)
 {
-    Contender c[MAX_ENTRIES + 2 + MAX_ROWS];
+    Contender c[MAX_ENTRIES + 3 + MAX_ROWS];
     int n = 0;
     Measured m;
     MeasurePlan plan = measure_plan(r->o->seed);
@@ -312,7 +317,7 @@ static void race(Env *e, void *arg)
     Race *r = arg;
     Err err;
     r->place.ring_limit_bytes =
-        (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRIES + 4);
+        (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRIES + 5);
     if (!r->o->kernel) { /* before any thread is started */
         baselines_open(e, &r->machine, r->place.n_threads, &r->libs);
         r->libs_open = true;

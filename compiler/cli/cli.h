@@ -49,6 +49,9 @@ double option_real(struct argp_state *state, const char *name, const char *text)
 uint64_t option_seed(struct argp_state *state, const char *text); /* all 64 bits; 0x... too */
 int option_choice(struct argp_state *state, const char *name, const char *text, int n,
                   const char *const *choices); /* its index */
+/* A list with commas: one bit for each. */
+unsigned option_stages(struct argp_state *state, const char *name, const char *list, int n,
+                       const char *const *stages);
 Format option_format(struct argp_state *state, const char *text);
 
 /* ---- source.c: the model argument and the options that say what is built from it ----- */

@@ -6,13 +6,19 @@
 #include "cli/model.h"
 #include "schedules/schedules.h"
 
+enum { WITHOUT_FUSE = 1, WITHOUT_CACHE = 2, WITHOUT_SPECIALISE = 4 }; /* ModelOptions.without */
+
 enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_NAIVE, KEY_PANELS, KEY_THREADS };
 
 static const struct argp_option options[] = {
     {"model", 'm', "DIR", 0,
      "model folder (default: the small model that comes with the program)", 1},
     {"by", KEY_BY, "c|nest|interp", 0, "how to run it (default: c)", 2},
-    {"without", KEY_WITHOUT, "fuse", 0, "one kernel for every node", 2},
+    {"without", KEY_WITHOUT, "PART,...", 0,
+     "leave out: fuse (one kernel for every node), cache (the KV cache is joined anew "
+     "at "
+     "every step), specialise (a token alone runs the kernels of any length)",
+     2},
     {"naive", KEY_NAIVE, NULL, 0,
      "c only: kernels without schedules, with the interpreter's bits; slow", 2},
     {"panels", KEY_PANELS, NULL, 0,
@@ -27,7 +33,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     static const char *const ways[] = {
         [BY_C] = "c", [BY_NEST] = "nest", [BY_INTERP] = "interp"};
-    static const char *const stages[] = {"fuse"};
+    static const char *const stages[] = {"fuse", "cache", "specialise"};
     ModelOptions *o = state->input;
     switch (key) {
     case 'm': o->dir = arg; return 0;
@@ -36,8 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_BLAS: o->blas = true; return 0;
     case KEY_WITHOUT:
-        option_choice(state, "without", arg, countof(stages), stages);
-        o->without = (1u << N_STAGES) - 1;
+        o->without |= option_stages(state, "without", arg, countof(stages), stages);
         return 0;
     case KEY_NAIVE: o->naive = true; return 0;
     case KEY_PANELS: o->panels = true; return 0;
@@ -107,10 +112,12 @@ void model_load(Env *e, Model *m, bool all)
     Machine machine;
     Err err;
     machine_read(e, "", &machine);
-    Picker defaults = o->panels ? picker_default() : picker_in_place();
+    Picker defaults = picker_default();
     int n_threads = o->n_threads ? o->n_threads : machine.n_threads;
     EngineOptions eo = {.way = o->way,
-                        .without = o->without,
+                        .without = o->without & WITHOUT_FUSE ? (1u << N_STAGES) - 1 : 0,
+                        .join_history = o->without & WITHOUT_CACHE,
+                        .any_length = o->without & WITHOUT_SPECIALISE,
                         .gemm = gemm_of(e, o),
                         .n_threads = n_threads,
                         .target = target_of(&machine),
@@ -120,7 +127,8 @@ void model_load(Env *e, Model *m, bool all)
         eo.hint = (PickHint){.l1d_bytes = machine.l1d_bytes,
                              .l2_bytes = machine.l2_bytes,
                              .l3_bytes = machine.l3_bytes,
-                             .n_threads = n_threads};
+                             .n_threads = n_threads,
+                             .in_place = !o->panels};
         eo.pool = m->pool = n_threads > 1 ? pool_new(n_threads, &err) : NULL;
         if (n_threads > 1 && !m->pool) {
             fail_err(e, &err);

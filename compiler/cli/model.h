@@ -9,7 +9,7 @@ typedef struct ModelOptions {
     const char *dir; /* NULL: the model that comes with the program */
     EngineWay way;
     bool blas;
-    unsigned without;
+    unsigned without; /* stages, model.c's own bits */
     bool naive;    /* BY_C: no schedules */
     bool panels;   /* BY_C: schedules may lay weights out again, which holds them twice */
     int n_threads; /* 0: as many as this process may use */

@@ -44,27 +44,6 @@ static const char *const stage_names[N_STAGES] = {
 #undef X
 };
 
-static unsigned parse_stages(struct argp_state *state, const char *list)
-{
-    unsigned bits = 0;
-    while (*list) {
-        size_t len = strcspn(list, ",");
-        int found = -1;
-        for (int i = 0; i < N_STAGES; i++) {
-            bool same = strlen(stage_names[i]) == len && !strncmp(list, stage_names[i], len);
-            found = same ? i : found;
-        }
-        if (found < 0) {
-            argp_error(state, "there is no stage '%.*s': cse, fold and fuse can be left out",
-                       (int)len, list);
-            return bits;
-        }
-        bits |= 1u << found;
-        list += len + (list[len] == ',');
-    }
-    return bits;
-}
-
 static int64_t size_value(struct argp_state *state, const char *name, const char *text)
 {
     return option_int(state, name, text, 0, INT32_MAX);
@@ -99,8 +78,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         s->n_layers = (int)option_int(state, "layers", arg, 1, INT32_MAX);
         return 0;
     case KEY_LOGITS: s->last_only = option_choice(state, "logits", arg, 2, rows); return 0;
-    case KEY_WITHOUT: s->without |= parse_stages(state, arg); return 0;
-    case KEY_WITH: s->with |= parse_stages(state, arg); return 0;
+    case KEY_WITHOUT:
+        s->without |= option_stages(state, "without", arg, N_STAGES, stage_names);
+        return 0;
+    case KEY_WITH:
+        s->with |= option_stages(state, "with", arg, N_STAGES, stage_names);
+        return 0;
     case KEY_CACHE: s->cache = true; return 0;
     case KEY_SPECIALISE: set_named(state, &s->known, "specialise", arg); return 0;
     case KEY_SEQ: set_symbol(state, &s->sizes, "seq", size_value(state, "seq", arg)); return 0;

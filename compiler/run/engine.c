@@ -1,19 +1,15 @@
-/* engine.c - a model that can be stepped: its graph, compiled or interpreted, its weights,
- * and the cache of keys and values that a step reads and extends. Two graphs: logits of the
- * last row (generation) and of all rows (scoring), each compiled when it is first needed.
+/* engine.c - a model that can be stepped: its graph, compiled or interpreted, its weights, and
+ * the keys and values of what it was fed. Up to three graphs, each compiled when it is first
+ * needed: logits of the last row (prompts), of all rows (scoring), and of a single token
+ * (generation), where everything that depends on their number is a constant.
  *
- * The cache is two buffers of [layers, kv heads, past, head dim] each for keys and values: a
- * step writes old and new together into the other one, because the graph's input has no
- * gaps. A step that fails leaves the cache as it was. */
+ * A step that fails leaves the history as it was. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/run.h"
+#include "run/run_int.h"
 
-typedef struct Side { /* keys or values */
-    float *now, *next;
-    int64_t capacity; /* positions in each */
-} Side;
+typedef enum VariantId { LAST_ROW, ALL_ROWS, ONE_TOKEN, N_VARIANTS } VariantId;
 
 typedef struct Variant { /* one graph, ready to run */
     Graph *graph;
@@ -29,18 +25,13 @@ struct Engine {
     Config config;
     const Weights *weights;
     EngineOptions o;
-    Variant variant[2]; /* last row, all rows */
-    Side keys, values;
+    Variant variant[N_VARIANTS];
+    History history;
     int64_t *ids;
     int64_t ids_capacity;
     float *logits; /* the interpreter's, kept until the next step */
     Stepper stepper;
 };
-
-static int64_t blocks(const Engine *g) /* rows of the cache that grow */
-{
-    return g->config.n_layers * g->config.n_kv_heads;
-}
 
 /* ---- preparing ----------------------------------------------------------------------- */
 
@@ -51,25 +42,42 @@ static void variant_release(Variant *v)
     *v = (Variant){0};
 }
 
+static VariantId variant_for(const Engine *g, int n, bool all)
+{
+    bool one = n == 1 && !all && g->o.way != BY_INTERP && !g->o.any_length;
+    return all ? ALL_ROWS : one ? ONE_TOKEN : LAST_ROW;
+}
+
 typedef struct Prepare {
     Engine *g;
-    bool all;
+    VariantId id;
 } Prepare;
+
+static void compile_variant(Env *e, const Engine *g, VariantId id, Variant *v)
+{
+    v->c = (Compile){.env = e,
+                     .without = g->o.without,
+                     .cache = g->history.in_place,
+                     .picker = g->o.way == BY_C ? g->o.picker : NULL,
+                     .hint = g->o.hint,
+                     .target = g->o.target};
+    if (id == ONE_TOKEN) { /* weights are read once: panels would only hold them once more */
+        v->c.hint.in_place = true;
+        Sym seq = sym_intern(e, "seq", 3);
+        v->c.known.bound[seq] = true;
+        v->c.known.value[seq] = 1;
+    }
+    v->program = compile_model(&v->c, v->graph);
+}
 
 static void prepare(Env *e, void *arg)
 {
     const Prepare *p = arg;
     Engine *g = p->g;
-    Variant *v = &g->variant[p->all];
-    v->graph = qwen2_build(e, &g->config, -1, !p->all);
+    Variant *v = &g->variant[p->id];
+    v->graph = qwen2_build(e, &g->config, -1, p->id != ALL_ROWS);
     if (g->o.way != BY_INTERP) {
-        bool scheduled = g->o.way == BY_C;
-        v->c = (Compile){.env = e,
-                         .without = g->o.without,
-                         .picker = scheduled ? g->o.picker : NULL,
-                         .hint = g->o.hint,
-                         .target = g->o.target};
-        v->program = compile_model(&v->c, v->graph);
+        compile_variant(e, g, p->id, v);
     }
     if (g->o.way == BY_C) {
         library_build(e, v->program, g->o.n_threads, g->o.stop, &v->lib);
@@ -83,60 +91,20 @@ static void prepare(Env *e, void *arg)
     v->ready = true;
 }
 
-bool engine_prepare(Engine *g, bool all, Err *err)
+static bool prepare_variant(Engine *g, VariantId id, Err *err)
 {
-    Prepare p = {g, all};
-    if (g->variant[all].ready || env_try(g->e, prepare, &p)) {
+    Prepare p = {g, id};
+    if (g->variant[id].ready || env_try(g->e, prepare, &p)) {
         return true;
     }
-    variant_release(&g->variant[all]);
+    variant_release(&g->variant[id]);
     return err_set(err, g->e->err.code, "%s", g->e->err.text);
 }
 
-/* ---- the cache ----------------------------------------------------------------------- */
-
-static bool side_reserve(const Engine *g, Side *s, int64_t positions, Err *err)
+bool engine_prepare(Engine *g, bool all, Err *err)
 {
-    if (positions <= s->capacity) {
-        return true;
-    }
-    int64_t capacity = positions > 2 * s->capacity ? positions : 2 * s->capacity;
-    size_t row_bytes = (size_t)(blocks(g) * g->config.head_dim) * sizeof(float);
-    size_t bytes = row_bytes * (size_t)capacity;
-    float *now = os.alloc(bytes), *next = os.alloc(bytes);
-    if (!now || !next) {
-        free(now);
-        free(next);
-        return err_set(err, E_NOMEM, "There is no memory for a cache of %lld positions.",
-                       (long long)positions);
-    }
-    if (s->now) {
-        memcpy(now, s->now, row_bytes * (size_t)g->stepper.n_fed);
-    }
-    free(s->now);
-    free(s->next);
-    *s = (Side){now, next, capacity};
-    return true;
-}
-
-static void side_append(const Engine *g, Side *s, const float *fresh, int n)
-{
-    size_t old = (size_t)(g->stepper.n_fed * g->config.head_dim);
-    size_t more = (size_t)(n * g->config.head_dim);
-    for (int64_t b = 0; b < blocks(g); b++) {
-        float *to = s->next + (size_t)b * (old + more);
-        memcpy(to, s->now + (size_t)b * old, old * sizeof(float));
-        memcpy(to + old, fresh + (size_t)b * more, more * sizeof(float));
-    }
-    float *swap = s->now;
-    s->now = s->next;
-    s->next = swap;
-}
-
-static void side_free(Side *s)
-{
-    free(s->now);
-    free(s->next);
+    return prepare_variant(g, variant_for(g, 2, all), err) &&
+           prepare_variant(g, variant_for(g, 1, all), err);
 }
 
 /* ---- a step -------------------------------------------------------------------------- */
@@ -181,16 +149,9 @@ static bool take_ids(Engine *g, const int32_t *ids, int n, Err *err)
 static bool begin_step(Engine *g, const int32_t *ids, int n, bool all, Err *err)
 {
     int64_t positions = g->stepper.n_fed + n;
-    return check_step(g, ids, n, err) && engine_prepare(g, all, err) &&
-           take_ids(g, ids, n, err) && side_reserve(g, &g->keys, positions, err) &&
-           side_reserve(g, &g->values, positions, err);
-}
-
-static Tensor past_tensor(const Engine *g, const Side *s)
-{
-    const Config *c = &g->config;
-    int64_t past = g->stepper.n_fed;
-    return (Tensor){DT_F32, 4, {c->n_layers, c->n_kv_heads, past, c->head_dim}, s->now};
+    return check_step(g, ids, n, err) && prepare_variant(g, variant_for(g, n, all), err) &&
+           take_ids(g, ids, n, err) &&
+           history_reserve(&g->history, g->stepper.n_fed, positions, err);
 }
 
 static bool run_variant(Engine *g, const Variant *v, const Args *args, Arena *a, Tensor out[3],
@@ -221,15 +182,13 @@ static bool feed(Stepper *s, const int32_t *ids, int n, bool all, const float **
     if (!begin_step(g, ids, n, all, err)) {
         return false;
     }
-    NamedTensor input[] = {{"token_ids", {DT_I64, 1, {n}, g->ids}},
-                           {"past_keys", past_tensor(g, &g->keys)},
-                           {"past_values", past_tensor(g, &g->values)}};
-    Args args = {input, countof(input), g->weights->tensor, g->weights->n};
+    NamedTensor input[4] = {{"token_ids", {DT_I64, 1, {n}, g->ids}}};
+    int n_inputs = 1 + history_inputs(&g->history, s->n_fed, input + 1);
+    Args args = {input, n_inputs, g->weights->tensor, g->weights->n};
     arena_init(&scratch, g->e);
-    bool ok = run_variant(g, &g->variant[all], &args, &scratch, out, err);
+    bool ok = run_variant(g, &g->variant[variant_for(g, n, all)], &args, &scratch, out, err);
     if (ok) {
-        side_append(g, &g->keys, out[1].data, n);
-        side_append(g, &g->values, out[2].data, n);
+        history_append(&g->history, s->n_fed, out + 1);
         s->n_fed += n;
         *logits = out[0].data;
     }
@@ -248,6 +207,10 @@ Engine *engine_new(Env *e, const Config *c, const Weights *w, const EngineOption
 {
     Engine *g = arena_new(&e->model, Engine);
     *g = (Engine){.e = e, .config = *c, .weights = w, .o = *o};
+    g->history = (History){.in_place = o->way != BY_INTERP && !o->join_history,
+                           .n_layers = c->n_layers,
+                           .n_heads = c->n_kv_heads,
+                           .depth = c->head_dim};
     g->stepper = (Stepper){g, c->vocab_size, c->max_positions, 0, feed, restart};
     return g;
 }
@@ -262,11 +225,10 @@ void engine_free(Engine *g)
     if (!g) {
         return;
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < N_VARIANTS; i++) {
         variant_release(&g->variant[i]);
     }
-    side_free(&g->keys);
-    side_free(&g->values);
+    history_free(&g->history);
     free(g->ids);
     free(g->logits);
 }

@@ -109,6 +109,8 @@ typedef enum EngineWay { BY_C, BY_NEST, BY_INTERP } EngineWay;
 typedef struct EngineOptions {
     EngineWay way;
     unsigned without;     /* bits of StageBit */
+    bool join_history;    /* compiled: the graph's own inputs past_*, not graph_cache's */
+    bool any_length;      /* compiled: no graph of its own for a single token */
     Gemm gemm;            /* BY_INTERP: NULL for the definition */
     int n_threads;        /* compilers at once */
     const Picker *picker; /* BY_C: schedules of the kernels; NULL: naive nests */
@@ -121,7 +123,7 @@ typedef struct EngineOptions {
 typedef struct Engine Engine;
 /* Config and weights must outlive it. Graphs are built and compiled at their first step. */
 Engine *engine_new(Env *e, const Config *c, const Weights *w, const EngineOptions *o);
-/* Does that now: all: for logits of every row. */
+/* Does that now, for whatever number of tokens. all: for logits of every row. */
 bool engine_prepare(Engine *g, bool all, Err *err);
 /* Its feed fails with E_INPUT (no tokens, one outside the vocabulary, more than the context holds),
  * E_NOMEM, E_INTERRUPT, or as compiling does; nothing is fed then, and the next call may succeed. */

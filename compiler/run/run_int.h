@@ -72,4 +72,21 @@ void panels_add(Env *e, Panels *p, const Kernel *k, int operand, PackFn fn, int 
 bool panels_update(Env *e, Panels *p, void **param, int64_t *n_elems, Pool *pool, Err *err);
 void panels_release(Panels *p);
 
+/* ---- history.c: keys and values of what an engine was fed ------------------------------- */
+typedef struct History {
+    bool in_place; /* the program appends to them; else they are joined anew after every step */
+    int64_t n_layers, n_heads, depth; /* kv heads, and their width */
+    int64_t capacity;                 /* positions that there is room for */
+    float *memory;                    /* of the following */
+    float *now[2], *next[2];          /* keys and values; next: not in place */
+} History;
+
+/* Room for so many positions, past of which are filled. E_NOMEM leaves everything as it was. */
+bool history_reserve(History *h, int64_t past, int64_t positions, Err *err);
+/* The graph's inputs for them; how many. */
+int history_inputs(const History *h, int64_t past, NamedTensor in[3]);
+/* After a step: its keys and values, [layers, kv heads, n, head dim] where they are joined. */
+void history_append(History *h, int64_t past, const Tensor fresh[2]);
+void history_free(History *h);
+
 #endif

@@ -78,7 +78,8 @@ static EngineOptions options(const Machine *m, bool scheduled, const Picker *pic
         o.hint = (PickHint){.l1d_bytes = m->l1d_bytes,
                             .l2_bytes = m->l2_bytes,
                             .l3_bytes = m->l3_bytes,
-                            .n_threads = m->n_threads};
+                            .n_threads = m->n_threads,
+                            .in_place = true};
         o.target = target_of(m);
         o.pool = m->n_threads > 1 ? pool_new(m->n_threads, &err) : NULL;
     }
