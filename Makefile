@@ -127,10 +127,12 @@ test: setup ## build, check the layers, run every test
 run-tests: all layers $(OUT)/tests
 	@tools/test.sh $(OUT) '$(TEST)'
 
+CROSS := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user # NEON, under emulation
 full: test ## test, again with wide campaigns, with sanitizers, and with clang
-	@tools/setup.sh clang
+	@tools/setup.sh clang $(CROSS)
 	@NC_FULL=1 $(AGAIN) run-tests
 	@$(AGAIN) SAN=1 run-tests
+	@NC_FULL=1 $(AGAIN) SAN=1 TEST='schedules_random*/*' run-tests
 	@$(AGAIN) CC=clang run-tests
 	@$(AGAIN) CC=clang SAN=1 run-tests
 	@$(AGAIN) TSAN=1 TEST='run_pool*/*' run-tests
