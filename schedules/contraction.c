@@ -206,9 +206,7 @@ static void annotate(const Builder *b)
     if (b->t->fma) {
         schedule_add(b->s, STEP_FMA, "%s", "");
     }
-    if (b->t->approx) {
-        schedule_add(b->s, STEP_APPROX, "exp");
-    }
+    add_exp(b->s, b->t->approx);
 }
 
 /* ---- where operands lie ---- */

@@ -5,16 +5,21 @@
  *                   panels and one for the other factor
  *     2..14 rows    exactly these, and the panels are fetched ahead
  *     one row       up to 4 vectors wide: nothing is reused, memory is all that counts
+ *     attention     of one row: many short dot products beside each other, or all columns at once
  *
  * Figures are what was measured best on AVX-512; other targets follow by their registers. */
 #include "schedules/schedules_int.h"
 
 #define PREFETCH_BYTES 1024
 #define MAX_ROWS 14 /* of a tile; with so few in all the panels are read once: memory bound */
-#define UNKNOWN_ROWS 12  /* of a tile where m is not known: its tails cost less code */
-#define SMALL_WORK 20000 /* products that take less than waking another thread */
-#define MAX_COLUMNS_K 4  /* dot products side by side with lanes along the reduction */
-#define STAGED_ROWS 32   /* so many rows make up for copying a tile first */
+#define UNKNOWN_ROWS 12     /* of a tile where m is not known: its tails cost less code */
+#define SMALL_WORK 20000    /* products that take less than waking another thread */
+#define MAX_COLUMNS_K 4     /* dot products side by side with lanes along the reduction */
+#define ONE_ROW_COLUMNS_K 2 /* of one row: two streams of weights, four vectors wide */
+#define ONE_ROW_VECTORS_K 4
+#define ATTENTION_COLUMNS_K 16 /* of one row and no weights: what ends a dot product is dear */
+#define ATTENTION_LANES_K 8
+#define STAGED_ROWS 32 /* so many rows make up for copying a tile first */
 
 static int64_t rows_of(const Look *l, const PickHint *hint)
 {
@@ -52,13 +57,19 @@ static int columns_at_most(const Look *l, int64_t most, bool panels)
     return (int)(pads && below < n && below < most ? below * 2 : below);
 }
 
+static int64_t batch_of(const Look *l, const PickHint *hint)
+{
+    return l->c.shared < 0 ? 1 : blocks(axis_extent(l->k, hint, l->c.shared), 1);
+}
+
 /* For one row: the width at which the busiest thread reads least; the widest of these. */
 static int wide_columns(const Look *l, const PickHint *hint, bool panels)
 {
     int64_t n = axis_constant(l->k, l->c.n), best = 0, least = INT64_MAX;
+    int64_t threads = batch_of(l, hint) > 1 ? 1 : hint_threads(hint);
     for (int vectors = 4; vectors >= 1; vectors /= 2) {
         int64_t nr = columns_at_most(l, vectors * hint_target(hint)->lanes, panels);
-        int64_t cost = n < 0 ? 0 : blocks(blocks(n, nr), hint_threads(hint)) * nr;
+        int64_t cost = n < 0 ? 0 : blocks(blocks(n, nr), threads) * nr;
         best = cost < least ? nr : best;
         least = cost < least ? cost : least;
     }
@@ -69,7 +80,7 @@ static int wide_columns(const Look *l, const PickHint *hint, bool panels)
  * then is outermost. */
 static void share(const Look *l, const PickHint *hint, Tile *t)
 {
-    int64_t batch = l->c.shared < 0 ? 1 : blocks(axis_extent(l->k, hint, l->c.shared), 1);
+    int64_t batch = batch_of(l, hint);
     int64_t m = blocks(rows_of(l, hint), t->mr);
     int64_t n = blocks(axis_extent(l->k, hint, l->c.n), t->nr);
     int64_t threads = hint_threads(hint), most = m > n ? m : n;
@@ -93,14 +104,14 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
     Tile tile = {.lanes = lanes,
                  .mr = m == 1 ? 1 : rows_for(m, rows_that_fit(&l->c, t, nr)),
                  .nr = nr,
-                 .ku = 1,
+                 .ku = m == 1 && !panels && l->c.chunk == 0 ? 2 : 1,
                  .kc = (int)l->c.chunk,
                  .cut = l->c.cut != NULL,
                  .panels = panels,
                  .prefetch = few ? PREFETCH_BYTES : 0,
                  .bf16 = few,
-                 .fma = 1,
-                 .approx = l->c.exp};
+                 .fma = hint_target(hint)->fused,
+                 .approx = exp_for(hint, l->c.exp)};
     while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
     }
@@ -108,25 +119,40 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
     return tile;
 }
 
-/* One row: four dot products of two vectors. More: a square of dot products of one vector. */
+/* One row: two dot products of four vectors. More: a square of dot products of one vector. */
 static Tile lanes_along_k(const Look *l, const PickHint *hint)
 {
     const Target *t = hint_target(hint);
     int64_t m = rows_of(l, hint), k = axis_constant(l->k, l->c.red);
-    int64_t n = axis_constant(l->k, l->c.n), widest = m == 1 ? 2 * t->lanes : t->lanes;
+    int64_t n = axis_constant(l->k, l->c.n),
+            widest = m == 1 ? ONE_ROW_VECTORS_K * t->lanes : t->lanes;
+    int64_t columns = m == 1 ? ONE_ROW_COLUMNS_K : MAX_COLUMNS_K;
     int64_t rows = t->n_registers / 2 / MAX_COLUMNS_K / l->c.n_sums;
     rows = rows < 1 || (m >= 0 && m < 2) ? 1 : power_below(m < 0 ? rows : m, rows);
     Tile tile = {.lanes = (int)power_below(k < 1 ? widest : k, widest),
                  .mr = (int)rows,
-                 .nr = (int)power_below(n < 1 ? MAX_COLUMNS_K : n, MAX_COLUMNS_K),
+                 .nr = (int)power_below(n < 1 ? columns : n, columns),
                  .ku = 1,
                  .cut = l->c.cut != NULL,
-                 .fma = 1,
-                 .approx = l->c.exp};
+                 .fma = hint_target(hint)->fused,
+                 .approx = exp_for(hint, l->c.exp)};
     while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
     }
     share(l, hint, &tile);
+    return tile;
+}
+
+/* Scores of one row against a cache: each of its tiles serves all heads. */
+static Tile lanes_along_k_of_cache(const Look *l, const PickHint *hint)
+{
+    Tile tile = lanes_along_k(l, hint);
+    tile.lanes = tile.lanes < ATTENTION_LANES_K ? tile.lanes : ATTENTION_LANES_K;
+    tile.nr = ATTENTION_COLUMNS_K;
+    while (tile.nr > 1 && !fits(l, hint, &tile)) {
+        tile.nr /= 2;
+    }
+    tile.par = tile.par == PAR_NONE || tile.cut ? tile.par : PAR_OUTER;
     return tile;
 }
 
@@ -166,8 +192,10 @@ static bool along_n(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 
 static bool along_k(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
-    Tile t = lanes_along_k(l, hint);
-    return t.lanes > LANES_STAGED && propose(e, l, hint, t, out);
+    Tile t = lanes_along_k(l, hint), of_cache = lanes_along_k_of_cache(l, hint);
+    bool cache = rows_of(l, hint) == 1 && l->c.n_panels == 0 && axis_constant(l->k, l->c.n) < 0;
+    return t.lanes > LANES_STAGED &&
+           ((cache && propose(e, l, hint, of_cache, out)) || propose(e, l, hint, t, out));
 }
 
 bool default_contraction(Env *e, const Look *l, const PickHint *hint, Recipe *out)
@@ -178,7 +206,11 @@ bool default_contraction(Env *e, const Look *l, const PickHint *hint, Recipe *ou
                : along_n(e, l, hint, out) || along_k(e, l, hint, out)) {
         return true;
     }
-    Tile plain = {.mr = 1, .nr = 1, .ku = 1, .fma = 1, .approx = l->c.exp};
+    Tile plain = {.mr = 1,
+                  .nr = 1,
+                  .ku = 1,
+                  .fma = hint_target(hint)->fused,
+                  .approx = exp_for(hint, l->c.exp)};
     share(l, hint, &plain);
     if (!propose(e, l, hint, plain, out)) {
         out->tile.par = PAR_NONE;

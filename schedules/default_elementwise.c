@@ -52,7 +52,7 @@ bool default_elementwise(Env *e, const Look *l, const PickHint *hint, Recipe *ou
         choose_lanes(e, l, false, t, out);
     }
     p = out->point;
-    p.approx = l->p.exp;
+    p.approx = exp_for(hint, l->p.exp);
     try(e, l, out, p);
     p = out->point;
     p.par = axis_to_share(l, hint, p);

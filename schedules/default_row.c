@@ -1,5 +1,5 @@
-/* default_row.c - rows: two vectors along the reductions and along what follows them, exp once
- * and by the polynomial, rows shared by threads. What the mechanism refuses is left out, one
+/* default_row.c - rows: two vectors along the reductions, four where exp is summed, one along
+ * what follows them, exp once and by the polynomial, rows shared by threads. What the mechanism refuses is left out, one
  * wish at a time. needs: a kernel of class row. breaks: nothing. */
 #include "schedules/schedules_int.h"
 
@@ -40,12 +40,12 @@ static bool try(Env *e, const Look *l, Recipe *now, RowRecipe wish)
 
 /* In a single phase, lanes along a space axis leave the order of the sums as it is: these
  * come first. */
-static void choose_lanes(Env *e, const Look *l, int64_t widest, Recipe *out)
+static void choose_lanes(Env *e, const Look *l, int64_t vector, Recipe *out)
 {
     const Rows *r = &l->r;
     AxisList last = {.n = r->outer.n > 0, .at = {r->outer.n ? r->outer.at[r->outer.n - 1] : 0}};
-    int lanes_j = row_lanes(l, r->single ? &last : &r->inner, widest);
-    int lanes_r = row_lanes(l, &r->reduce, widest);
+    int lanes_j = row_lanes(l, r->single ? &last : &r->inner, r->single ? 2 * vector : vector);
+    int lanes_r = row_lanes(l, &r->reduce, (r->exp ? 4 : 2) * vector);
     RowRecipe p = {.lanes_j = lanes_j};
     if (lanes_j && try(e, l, out, p) && r->single) {
         return;
@@ -59,15 +59,15 @@ bool default_row(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     RowRecipe p;
     out->row = (RowRecipe){0};
-    choose_lanes(e, l, 2 * hint_target(hint)->lanes, out);
+    choose_lanes(e, l, hint_target(hint)->lanes, out);
     p = out->row;
     p.keep = l->r.keep != NULL;
     try(e, l, out, p);
     p = out->row;
-    p.fma = l->r.product;
+    p.fma = l->r.product && hint_target(hint)->fused;
     try(e, l, out, p);
     p = out->row;
-    p.approx = l->r.exp;
+    p.approx = exp_for(hint, l->r.exp);
     try(e, l, out, p);
     p = out->row;
     p.par = axis_to_share(l, hint, p);

@@ -37,6 +37,13 @@ void choice_flag(Knob *k, bool both)
     }
 }
 
+void choice_exp(Knob *k, bool exp, const PickHint *hint)
+{
+    for (int way = EXP_LIBM; way <= exp_for(hint, exp); way++) {
+        choice_add(k, way);
+    }
+}
+
 int log2_of(int n)
 {
     int log = n < 1 ? 0 : 31 - __builtin_clz((unsigned)n);

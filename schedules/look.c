@@ -194,6 +194,18 @@ const Target *hint_target(const PickHint *hint)
     return hint->target ? hint->target : target_generic();
 }
 
+int exp_for(const PickHint *hint, bool exp)
+{
+    return !exp ? EXP_LIBM : hint_target(hint)->fused ? EXP_FUSED : EXP_POLYNOMIAL;
+}
+
+void add_exp(Schedule *s, int way)
+{
+    if (way != EXP_LIBM) {
+        schedule_add(s, STEP_APPROX, way == EXP_FUSED ? "exp fma" : "exp");
+    }
+}
+
 int hint_threads(const PickHint *hint)
 {
     return hint->n_threads < 1 ? 2 : hint->n_threads;

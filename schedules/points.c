@@ -144,9 +144,7 @@ void point_schedule(const Look *l, const Recipe *recipe, Schedule *out)
             schedule_add(out, STEP_VEC, "%s.i", b.name[i].text);
         }
     }
-    if (b.recipe->approx) {
-        schedule_add(out, STEP_APPROX, "exp");
-    }
+    add_exp(out, b.recipe->approx);
     if (b.shared >= 0) {
         Words w = {""};
         add_axis(&b, &w, b.shared, 0);

@@ -101,9 +101,7 @@ void row_schedule(const Look *l, const Recipe *recipe, Schedule *out)
     if (p->fma) {
         schedule_add(out, STEP_FMA, "%s", "");
     }
-    if (p->approx) {
-        schedule_add(out, STEP_APPROX, "exp");
-    }
+    add_exp(out, p->approx);
     int shared = shared_axis(r, p);
     if (shared >= 0) {
         schedule_add(out, STEP_PAR, "%s%s", axis_text(l->k, shared),

@@ -43,6 +43,9 @@ int64_t axis_constant(const Kernel *k, int axis);
 /* Product of all extents, at most `most`; an extent that is not known counts as most. */
 int64_t kernel_work(const Kernel *k, const PickHint *hint, int64_t most);
 const Target *hint_target(const PickHint *hint);
+int exp_for(const PickHint *hint,
+            bool exp);                  /* EXP_*, the fastest; EXP_LIBM: none is computed */
+void add_exp(Schedule *s, int way);     /* EXP_* as a step */
 int hint_threads(const PickHint *hint); /* 2 where not known: as good as many */
 /* The largest power of two that is at most both; n >= 1. */
 int64_t power_below(int64_t n, int64_t most);
@@ -119,7 +122,8 @@ bool look_contraction(Env *e, const Kernel *k, Contraction *c); /* false: it is 
 
 enum { LANES_NONE, LANES_N, LANES_STAGED }; /* Tile.lanes; else so many along the reduction */
 enum { PAR_NONE, PAR_BATCH, PAR_OUTER };    /* Tile.par: of m and n the outer one */
-enum { TAIL_BY_PEEL, TAIL_BY_MASK };        /* RowRecipe.tail, PointRecipe.tail */
+enum { EXP_LIBM, EXP_POLYNOMIAL, EXP_FUSED };
+enum { TAIL_BY_PEEL, TAIL_BY_MASK }; /* RowRecipe.tail, PointRecipe.tail */
 
 typedef struct Tile {
     /* LANES_NONE; along n; along n, of local copies of what cannot be packed; or how many along
@@ -244,6 +248,7 @@ struct SpaceInside {
 int log2_of(int n);                                       /* 0 for 0 too */
 void choice_add(Knob *k, int value);                      /* once, kept rising */
 void choice_flag(Knob *k, bool both);                     /* 0, and 1 */
+void choice_exp(Knob *k, bool exp, const PickHint *hint); /* where exp is computed */
 void choice_powers(Knob *k, int64_t least, int64_t most); /* powers of two */
 int *recipe_slot(const SpaceInside *in, Recipe *p, int knob);
 void recipe_set(const SpaceInside *in, Recipe *p, const Point *at);

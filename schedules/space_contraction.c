@@ -25,7 +25,7 @@ static const KnobRow knobs[N_KNOBS] = {
     [PREFETCH] = {"prefetch", offsetof(Tile, prefetch), "bytes ahead in the panels", {"none"}, NULL},
     [BF16] = {"store", offsetof(Tile, bf16), "type in which panels are stored, losslessly", {"f32", "bf16"}, NULL},
     [FMA] = {"fma", offsetof(Tile, fma), "multiply and add in one rounding", {"no", "yes"}, NULL},
-    [APPROX] = {"exp", offsetof(Tile, approx), "exp by libm or by the polynomial", {"libm", "polynomial"}, NULL},
+    [APPROX] = {"exp", offsetof(Tile, approx), "exp by libm, by the polynomial, or by that with its products and sums fused", {"libm", "polynomial", "fused"}, NULL},
 };
 /* clang-format on */
 
@@ -151,7 +151,7 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     }
     choice_flag(&s->knob[BF16], can_store_bf16(e, l, f));
     choice_flag(&s->knob[FMA], true);
-    choice_flag(&s->knob[APPROX], l->c.exp);
+    choice_exp(&s->knob[APPROX], l->c.exp, &s->hint);
 }
 
 /* ---- rules ---- */

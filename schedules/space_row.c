@@ -14,7 +14,7 @@ static const KnobRow knobs[N_KNOBS] = {
     [KEEP] = {"keep", offsetof(RowRecipe, keep), "values that the last phase needs again are kept in the output", {"no", "yes"}, NULL},
     [PAR] = {"threads", offsetof(RowRecipe, par), "the outer axis that threads share, by its place", {"none"}, NULL},
     [FMA] = {"fma", offsetof(RowRecipe, fma), "multiply and add in one rounding", {"no", "yes"}, NULL},
-    [APPROX] = {"exp", offsetof(RowRecipe, approx), "exp by libm or by the polynomial", {"libm", "polynomial"}, NULL},
+    [APPROX] = {"exp", offsetof(RowRecipe, approx), "exp by libm, by the polynomial, or by that with its products and sums fused", {"libm", "polynomial", "fused"}, NULL},
 };
 /* clang-format on */
 
@@ -74,7 +74,7 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
         choice_add(&s->knob[PAR], i);
     }
     choice_flag(&s->knob[FMA], l->r.product);
-    choice_flag(&s->knob[APPROX], l->r.exp);
+    choice_exp(&s->knob[APPROX], l->r.exp, &s->hint);
     in->facts = ask(e, m, l, s);
 }
 

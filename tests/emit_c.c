@@ -211,7 +211,7 @@ static const char *spell(Env *e, ScalarOp op, Dtype t)
     const ScalarInfo *info = &scalar_info[op];
     static const bool on_floats[N_SCALAR_OPS] = {
         [S_DIV] = true, [S_EXP] = true, [S_SQRT] = true,       [S_RECIPROCAL] = true,
-        [S_SIN] = true, [S_COS] = true, [S_EXP_APPROX] = true,
+        [S_SIN] = true, [S_COS] = true, [S_EXP_APPROX] = true, [S_EXP_FUSED] = true,
     };
     bool bools = op == S_OR || (op == S_NE && t == DT_BOOL);
     if (op == S_IDIV || op == S_MOD || bools != (t == DT_BOOL) ||
@@ -266,7 +266,7 @@ Test(emit_c, every_operation_on_every_dtype_equals_the_interpreter)
         k[i] = special_kernel(&e, (Dtype)(i / N_DTYPES), (Dtype)(i % N_DTYPES), &n[i]);
         n_ops += n[i];
     }
-    cr_expect_eq(n_ops, 14 + 3 * 7 + 2 + 20 + 25); /* on f32, ints, bool; casts; selects */
+    cr_expect_eq(n_ops, 15 + 3 * 7 + 2 + 20 + 25); /* on f32, ints, bool; casts; selects */
     Compiled lib = compile_kernels(&e, k, countof(k), "-Wall");
     for (int i = 0; i < (int)countof(k); i++) {
         Dtype t = (Dtype)(i / N_DTYPES), to = (Dtype)(i % N_DTYPES);

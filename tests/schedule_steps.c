@@ -152,7 +152,7 @@ Test(schedule, two_products_and_an_epilogue)
         "pack b1 n.o,k,n.i; approx exp; par n.o",
         "split n 8 peel; split m 2 peel; order m.o n.o k m.i n.i; vec n.i; unroll m.i; pack b "
         "n.o,k,n.i; pack b1 n.o,k,n.i",
-        "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; approx exp; par m",
+        "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; approx exp fma; par m",
     };
     CHECK(swiglu, schedules, some_rows);
 }
@@ -176,9 +176,10 @@ Test(schedule, softmax_rows)
         "par i",
         "split j 16 peel; vec j.i",
         "split r 16 peel; acc r.i; vec r.i; split j 16 peel; vec j.i; approx exp; par i",
-        "split r 32 peel; acc r.i; vec r.i; split j 32 mask; vec j.i; approx exp",
+        "split r 32 peel; acc r.i; vec r.i; split j 32 mask; vec j.i; approx exp fma",
         "split r 8 peel; split j 8 switch; vec j.i",
         "approx exp",
+        "approx exp fma",
     };
     CHECK(softmax, schedules, row_sizes);
 }
@@ -443,6 +444,8 @@ static void refusals(Env *e, void *arg)
     refuses(e, k, "pack b n,k; pack b k,n", "pack b k,n: b is already packed.");
     refuses(e, k, "pack y n,k", "pack y n,k: y is the output, which is only written.");
     refuses(e, k, "approx exp", "approx exp: the kernel computes no exp.");
+    refuses(e, k, "approx exp fast",
+            "approx exp fast: its multiplies and adds can only be fused, by fma, not 'fast'.");
     refuses(e, k, "approx sin", "approx sin: only exp has an approximation, not 'sin'.");
     refuses(e, k, "fma; fma", "fma: no accumulator adds a product.");
     refuses(e, k, "dot k", "dot k: axis k is not a reduce axis of extent 4.");

@@ -423,7 +423,8 @@ typedef enum Prec {
     X(RECIPROCAL, "reciprocal", 1, "1.0f /", MUL, SAME, "1 / a")                             \
     X(SIN, "sin", 1, "sinf", CALL, SAME, "libm's sin")                                       \
     X(COS, "cos", 1, "cosf", CALL, SAME, "libm's cos")                                       \
-    X(EXP_APPROX, "exp_approx", 1, "nc_expf", CALL, SAME, "exp by a polynomial, 1e-7 relative; no denormals")
+    X(EXP_APPROX, "exp_approx", 1, "nc_expf", CALL, SAME, "exp by a polynomial, 1e-7 relative; no denormals") \
+    X(EXP_FUSED, "exp_fused", 1, "nc_fused_expf", CALL, SAME, "the same with each multiply and add in one rounding")
 /* clang-format on */
 
 typedef enum ScalarOp {

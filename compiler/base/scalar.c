@@ -36,7 +36,8 @@ const ScalarInfo scalar_info[N_SCALAR_OPS] = {
     X(RECIPROCAL, 1.0f / a)   \
     X(SIN, sinf(a))           \
     X(COS, cosf(a))           \
-    X(EXP_APPROX, exp_approx(a))
+    X(EXP_APPROX, exp_polynomial(a, false)) \
+    X(EXP_FUSED, exp_polynomial(a, true))
 
 #define FLOAT_COMPARES(X) \
     X(LE, a <= b)         \
@@ -84,28 +85,33 @@ static _Noreturn void undefined_op(ScalarOp op, Dtype t)
     bug("%s has no meaning for %s", scalar_info[op].name, dtype_name(t));
 }
 
-/* Cephes' polynomial with separate multiplies and adds, so that every machine and every number of
- * lanes gives the same bits as the C that is emitted: x = n ln 2 + r, 2^n by its exponent bits. */
-static float exp_approx(float x)
+static float mul_add(bool fused, float a, float b, float c)
 {
+    return fused ? fmaf(a, b, c) : a * b + c;
+}
+
+/* Cephes' polynomial, its multiplies and adds apart or fused, so that every machine and every
+ * number of lanes gives the same bits as the C that is emitted: x = n ln 2 + r, 2^n by its
+ * exponent bits. */
+static float exp_polynomial(float x, bool fused)
+{
+    static const float c[] = {1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
+                              1.6666665459e-1f, 5.0000001201e-1f};
     if (!(x <= 88.72283f)) {
         return isnan(x) ? x : INFINITY;
     }
     if (x < -87.0f) {
         return 0.0f;
     }
-    float t = x * 1.44269504f + 12582912.0f; /* n in the low bits of t */
+    float t = mul_add(fused, x, 1.44269504f, 12582912.0f); /* n in the low bits of t */
     float n = t - 12582912.0f;
-    float r = x - n * 0.693359375f;
-    r = r - n * -2.12194440e-4f;
+    float r = mul_add(fused, n, -0.693359375f, x);
+    r = mul_add(fused, n, 2.12194440e-4f, r);
     float p = 1.9875691500e-4f;
-    p = p * r + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = p * (r * r);
-    p = p + r;
+    for (size_t i = 0; i < countof(c); i++) {
+        p = mul_add(fused, p, r, c[i]);
+    }
+    p = mul_add(fused, p, r * r, r);
     p = p + 1.0f;
     int32_t bits, power;
     memcpy(&bits, &p, sizeof bits);

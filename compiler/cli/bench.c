@@ -20,7 +20,8 @@ typedef struct Options {
     int n_schedules;
     const char *schedule[MAX_ENTRIES];
     int n_threads; /* 0: all */
-    bool cold, naive, peaks;
+    int n_sweep;   /* points of the space tried for one more contender */
+    bool cold, naive, peaks, bf16;
     int n_blocks;
     uint64_t seed;
     Format format;
@@ -41,13 +42,13 @@ typedef struct Race {
     Place place;
     Kernel *naive;
     int64_t syms[MAX_SYMBOLS];
-    Entry entry[MAX_ENTRIES + 3];
+    Entry entry[MAX_ENTRIES + 4];
     int n_entries;
     Rival rival[MAX_ROWS];
     int n_rivals;
     Baselines libs;
     bool libs_open;
-    Library lib;
+    Library lib, swept;
     Ring probe_ring;
     Table table;
 } Race;
@@ -57,11 +58,11 @@ typedef struct Race {
 static Kernel *product_kernel(Race *r)
 {
     const Options *o = r->o;
-    const char *text =
-        arena_printf(&r->e->model,
-                     "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]\n"
-                     "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
-                     (long long)o->k, (long long)o->n, (long long)o->k);
+    const char *text = arena_printf(
+        &r->e->model,
+        "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]%s\n"
+        "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
+        (long long)o->k, (long long)o->n, (long long)o->k, o->bf16 ? " from=bf16" : "");
     Compile c = {.env = r->e};
     Program *p = compile_model(&c, ncg_parse(r->e, text, strlen(text), "product"));
     r->syms[0] = o->m;
@@ -74,7 +75,7 @@ static Kernel *model_kernel(Race *r)
     Sizes z;
     Graph *g = source_graph(r->e, &r->o->source);
     Program *p = source_compile(r->e, &r->o->source, g, &c);
-    source_sizes(r->e, &r->o->source, g, &z);
+    source_sizes(r->e, &r->o->source, c.graph, &z);
     for (int i = 0; i < p->call.n; i++) {
         const Call *call = &p->call.at[i];
         if (kernel_named(p, call->kernel, r->o->kernel)) {
@@ -100,16 +101,22 @@ static void add_entry(Race *r, const char *name, const Schedule *s)
     }
 }
 
-static void add_entries(Race *r)
+static PickHint hint_here(const Race *r)
 {
     PickHint hint = {.target = target_of(&r->machine),
                      .l1d_bytes = r->machine.l1d_bytes,
                      .l2_bytes = r->machine.l2_bytes,
                      .l3_bytes = r->machine.l3_bytes,
                      .n_threads = r->place.n_threads};
+    memcpy(hint.sym, r->syms, sizeof hint.sym);
+    return hint;
+}
+
+static void add_entries(Race *r)
+{
+    PickHint hint = hint_here(r);
     Schedule s = {0}, in_place;
     Err err;
-    memcpy(hint.sym, r->syms, sizeof hint.sym);
     if (r->o->naive) {
         add_entry(r, "naive", &s);
     }
@@ -126,6 +133,29 @@ static void add_entries(Race *r)
         }
         add_entry(r, arena_printf(&r->e->model, "given %d", i + 1), &s);
     }
+}
+
+static void prepare_entries(Race *r, int first, Library *lib)
+{
+    Env *e = r->e;
+    entries_build(e, &r->entry[first], r->n_entries - first, lib);
+    for (int i = first; i < r->n_entries; i++) {
+        entry_verify(e, &r->entry[i], r->o->seed);
+        entry_fill(e, &r->entry[i], &r->place, i ? r->entry[0].param : NULL);
+    }
+}
+
+/* Behind the others, whose operands it is timed with. */
+static void add_swept(Race *r)
+{
+    PickHint hint = hint_here(r);
+    Space space;
+    Schedule best;
+    int first = r->n_entries;
+    space_init(r->e, &r->e->model, &space, r->naive, &hint);
+    sweep_space(r->e, &r->entry[0], &r->place, &space, r->o->n_sweep, &best);
+    add_entry(r, "swept", &best);
+    prepare_entries(r, first, &r->swept);
 }
 
 /* ---- rivals: only for a plain product ---- */
@@ -287,7 +317,7 @@ static void print_race(Race *r, const Measured *m)
 
 static void run_race(Race *r)
 {
-    Contender c[MAX_ENTRIES + 3 + MAX_ROWS];
+    Contender c[MAX_ENTRIES + 4 + MAX_ROWS];
     int n = 0;
     Measured m;
     MeasurePlan plan = measure_plan(r->o->seed);
@@ -317,7 +347,7 @@ static void race(Env *e, void *arg)
     Race *r = arg;
     Err err;
     r->place.ring_limit_bytes =
-        (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRIES + 5);
+        (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRIES + 6);
     if (!r->o->kernel) { /* before any thread is started */
         baselines_open(e, &r->machine, r->place.n_threads, &r->libs);
         r->libs_open = true;
@@ -327,10 +357,9 @@ static void race(Env *e, void *arg)
     }
     r->naive = r->o->kernel ? model_kernel(r) : product_kernel(r);
     add_entries(r);
-    entries_build(e, r->entry, r->n_entries, &r->lib);
-    for (int i = 0; i < r->n_entries; i++) {
-        entry_verify(e, &r->entry[i], r->o->seed);
-        entry_fill(e, &r->entry[i], &r->place, i ? r->entry[0].param : NULL);
+    prepare_entries(r, 0, &r->lib);
+    if (r->o->n_sweep) {
+        add_swept(r);
     }
     if (r->libs_open) {
         add_rivals(r);
@@ -353,6 +382,7 @@ static void end_race(void *arg)
     }
     pool_free(r->place.pool);
     library_release(&r->lib);
+    library_release(&r->swept);
     if (r->libs_open) {
         baselines_close(&r->libs);
     }
@@ -417,7 +447,17 @@ static void bench_body(Env *e, void *arg)
 
 /* ---- the command ---- */
 
-enum { KEY_SHAPE = 900, KEY_THREADS, KEY_REGIME, KEY_PEAKS, KEY_BLOCKS, KEY_SEED, KEY_NAIVE };
+enum {
+    KEY_SHAPE = 900,
+    KEY_THREADS,
+    KEY_REGIME,
+    KEY_PEAKS,
+    KEY_BLOCKS,
+    KEY_SEED,
+    KEY_NAIVE,
+    KEY_BF16,
+    KEY_SWEEP
+};
 
 static const struct argp_option options[] = {
     {"shape", KEY_SHAPE, "m=M,n=N,k=K", 0,
@@ -426,10 +466,15 @@ static const struct argp_option options[] = {
     {"kernel", 'k', "K", 0,
      "instead: this kernel of MODEL, by number, kind or hash (with --seq, --past)", 0},
     {"schedule", 's', "STEPS", 0, "a schedule besides the default; may be repeated", 0},
+    {"sweep", KEY_SWEEP, "N", 0,
+     "and the fastest of N points of the kernel's space, found by timing each briefly", 0},
     {"threads", KEY_THREADS, "N", 0, "default: all that this process may use", 0},
     {"regime", KEY_REGIME, "hot|cold", 0,
      "weights in the cache, or as a model finds them: in a ring of copies (default: hot)", 0},
     {"naive", KEY_NAIVE, NULL, 0, "the nest without steps takes part too", 0},
+    {"bf16", KEY_BF16, NULL, 0,
+     "with --shape: weights that were widened from bfloat16, which schedules may store as such",
+     0},
     {"blocks", KEY_BLOCKS, "N", 0, "of measurements; intervals need 6 (default: 8)", 0},
     {"seed", KEY_SEED, "N", 0, "of operands and orders (default: 1)", 0},
     {"peaks", KEY_PEAKS, NULL, 0,
@@ -465,11 +510,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             o->schedule[o->n_schedules++] = arg;
         }
         return 0;
+    case KEY_SWEEP: o->n_sweep = (int)option_int(state, "sweep", arg, 1, 10000); return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
     case KEY_REGIME: o->cold = option_choice(state, "regime", arg, 2, regimes); return 0;
     case KEY_NAIVE: o->naive = true; return 0;
     case KEY_BLOCKS: o->n_blocks = (int)option_int(state, "blocks", arg, 1, 10000); return 0;
     case KEY_SEED: o->seed = option_seed(state, arg); return 0;
+    case KEY_BF16: o->bf16 = true; return 0;
     case KEY_PEAKS: o->peaks = true; return 0;
     case ARGP_KEY_ARG: o->source.path = arg; return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
     case ARGP_KEY_END:

@@ -3,6 +3,7 @@
 #define NC_CLI_BENCH_H
 
 #include "cli/cli.h"
+#include "schedules/schedules.h"
 #include "tuner/tuner.h"
 
 typedef struct Entry { /* a generated kernel in a race */
@@ -34,5 +35,9 @@ void entry_release(Entry *x);
 void entry_run(void *ctx); /* one call; takes the next copies */
 /* Fails with E_RANGE and the verdict's sentence when the kernel is not the naive nest. */
 void entry_verify(Env *e, const Entry *x, uint64_t seed);
+
+/* ---- bench_sweep.c: the fastest of n points of the space, timed with the operands of `like` ---- */
+void sweep_space(Env *e, const Entry *like, const Place *at, const Space *space, int n,
+                 Schedule *best);
 
 #endif

@@ -10,6 +10,7 @@ typedef struct Target {
     const char *name;
     int lanes;       /* f32 lanes of a vector; the bits do not depend on it */
     int n_registers; /* vector registers */
+    bool fused;      /* multiplies and adds in one operation; else libm does, slowly */
     Feature feature; /* what it needs; N_FEATURES: nothing */
 } Target;
 

@@ -15,6 +15,54 @@ typedef struct Helper {
 } Helper;
 
 /* clang-format off */
+
+/* a * b + c in vectors and in scalars, apart and fused: of texts. */
+#define APART(a, b, c) a " * " b " + " c
+#define FUSED(a, b, c) "fma%(" a ", " b ", " c ")"
+#define SCALAR_FUSED(a, b, c) "nc_fmaf(" a ", " b ", " c ")"
+
+/* The polynomial of scalar.c. */
+#define VECTOR_EXP(name, MUL_ADD) {name,                                                        \
+                 "static inline f32x% " name "%(f32x% x)\n{\n"                                  \
+                 "    const f32x% magic = splat%(12582912.0f);\n"                               \
+                 "    f32x% t = " MUL_ADD("x", "splat%(1.44269504f)", "magic") ";\n"            \
+                 "    f32x% n = t - magic;\n"                                                   \
+                 "    f32x% r = " MUL_ADD("n", "splat%(-0.693359375f)", "x") ";\n"              \
+                 "    r = " MUL_ADD("n", "splat%(2.12194440e-4f)", "r") ";\n"                   \
+                 "    f32x% p = splat%(1.9875691500e-4f);\n"                                    \
+                 "    p = " MUL_ADD("p", "r", "splat%(1.3981999507e-3f)") ";\n"                 \
+                 "    p = " MUL_ADD("p", "r", "splat%(8.3334519073e-3f)") ";\n"                 \
+                 "    p = " MUL_ADD("p", "r", "splat%(4.1665795894e-2f)") ";\n"                 \
+                 "    p = " MUL_ADD("p", "r", "splat%(1.6666665459e-1f)") ";\n"                 \
+                 "    p = " MUL_ADD("p", "r", "splat%(5.0000001201e-1f)") ";\n"                 \
+                 "    p = " MUL_ADD("p", "(r * r)", "r") ";\n"                                  \
+                 "    p = p + splat%(1.0f);\n"                                                  \
+                 "    p = (f32x%)((i32x%)p + ((i32x%)t << 23));\n"                              \
+                 "    p = select%(x < splat%(-87.0f), splat%(0.0f), p);\n"                      \
+                 "    p = select%(x > splat%(88.72283f), splat%(INFINITY), p);\n"               \
+                 "    return select%(x == x, p, x);\n}\n",                                      \
+                 AID_SELECT}
+#define SCALAR_EXP(name, MUL_ADD) {name,                                                        \
+                 "static inline float " name "(float x)\n{\n"                                   \
+                 "    if (!(x <= 88.72283f)) {\n        return x != x ? x : INFINITY;\n    }\n" \
+                 "    if (x < -87.0f) {\n        return 0.0f;\n    }\n"                         \
+                 "    union {\n        float f;\n        int32_t i;\n    } t, p;\n"             \
+                 "    t.f = " MUL_ADD("x", "1.44269504f", "12582912.0f") ";\n"                  \
+                 "    float n = t.f - 12582912.0f;\n"                                           \
+                 "    float r = " MUL_ADD("n", "-0.693359375f", "x") ";\n"                      \
+                 "    r = " MUL_ADD("n", "2.12194440e-4f", "r") ";\n"                           \
+                 "    p.f = 1.9875691500e-4f;\n"                                                \
+                 "    p.f = " MUL_ADD("p.f", "r", "1.3981999507e-3f") ";\n"                     \
+                 "    p.f = " MUL_ADD("p.f", "r", "8.3334519073e-3f") ";\n"                     \
+                 "    p.f = " MUL_ADD("p.f", "r", "4.1665795894e-2f") ";\n"                     \
+                 "    p.f = " MUL_ADD("p.f", "r", "1.6666665459e-1f") ";\n"                     \
+                 "    p.f = " MUL_ADD("p.f", "r", "5.0000001201e-1f") ";\n"                     \
+                 "    p.f = " MUL_ADD("p.f", "(r * r)", "r") ";\n"                              \
+                 "    p.f = p.f + 1.0f;\n"                                                      \
+                 "    p.i += t.i << 23;\n"                                                      \
+                 "    return p.f;\n}\n",                                                        \
+                 AID_TYPES}
+
 static const Helper helpers[N_AIDS] = {
     [AID_TYPES] = {"f32x",
                    "typedef float f32x% __attribute__((vector_size(@)));\n"
@@ -50,27 +98,8 @@ static const Helper helpers[N_AIDS] = {
                    "    return (i32x%){${#}} <= k - (i32x%){0};\n}\n",
                    AID_TYPES},
     [AID_MASK] = {"mask", "static inline i32x% mask%(int on)\n{\n    return -(on != 0) - (i32x%){0};\n}\n", AID_TYPES},
-    [AID_EXP] = {"exp_approx",
-                 "static inline f32x% exp_approx%(f32x% x)\n{\n"
-                 "    const f32x% magic = splat%(12582912.0f);\n"
-                 "    f32x% t = x * splat%(1.44269504f) + magic;\n"
-                 "    f32x% n = t - magic;\n"
-                 "    f32x% r = x - n * splat%(0.693359375f);\n"
-                 "    r = r - n * splat%(-2.12194440e-4f);\n"
-                 "    f32x% p = splat%(1.9875691500e-4f);\n"
-                 "    p = p * r + splat%(1.3981999507e-3f);\n"
-                 "    p = p * r + splat%(8.3334519073e-3f);\n"
-                 "    p = p * r + splat%(4.1665795894e-2f);\n"
-                 "    p = p * r + splat%(1.6666665459e-1f);\n"
-                 "    p = p * r + splat%(5.0000001201e-1f);\n"
-                 "    p = p * (r * r);\n"
-                 "    p = p + r;\n"
-                 "    p = p + splat%(1.0f);\n"
-                 "    p = (f32x%)((i32x%)p + ((i32x%)t << 23));\n"
-                 "    p = select%(x < splat%(-87.0f), splat%(0.0f), p);\n"
-                 "    p = select%(x > splat%(88.72283f), splat%(INFINITY), p);\n"
-                 "    return select%(x == x, p, x);\n}\n",
-                 AID_SELECT},
+    [AID_EXP] = VECTOR_EXP("exp_approx", APART),
+    [AID_EXP_FUSED] = VECTOR_EXP("exp_fused", FUSED),
 #define MAP(fn) {"map_" fn "_", "static inline f32x% map_" fn "_%(f32x% x)\n{\n    return (f32x%){${" fn "(x[#])}};\n}\n", AID_TYPES}
     [AID_MAP_EXPF] = MAP("expf"),
     [AID_MAP_SQRTF] = MAP("sqrtf"),
@@ -147,27 +176,8 @@ static const Helper helpers[N_AIDS] = {
                         "#if defined __x86_64__\n    __asm__(\"\" : \"+x\"(r));\n"
                         "#elif defined __aarch64__\n    __asm__(\"\" : \"+w\"(r));\n"
                         "#endif\n    return r;\n}\n"},
-    [AID_SCALAR_EXP] = {"nc_expf",
-                        "static inline float nc_expf(float x)\n{\n"
-                        "    if (!(x <= 88.72283f)) {\n        return x != x ? x : INFINITY;\n    }\n"
-                        "    if (x < -87.0f) {\n        return 0.0f;\n    }\n"
-                        "    union {\n        float f;\n        int32_t i;\n    } t, p;\n"
-                        "    t.f = x * 1.44269504f + 12582912.0f;\n"
-                        "    float n = t.f - 12582912.0f;\n"
-                        "    float r = x - n * 0.693359375f;\n"
-                        "    r = r - n * -2.12194440e-4f;\n"
-                        "    p.f = 1.9875691500e-4f;\n"
-                        "    p.f = p.f * r + 1.3981999507e-3f;\n"
-                        "    p.f = p.f * r + 8.3334519073e-3f;\n"
-                        "    p.f = p.f * r + 4.1665795894e-2f;\n"
-                        "    p.f = p.f * r + 1.6666665459e-1f;\n"
-                        "    p.f = p.f * r + 5.0000001201e-1f;\n"
-                        "    p.f = p.f * (r * r);\n"
-                        "    p.f = p.f + r;\n"
-                        "    p.f = p.f + 1.0f;\n"
-                        "    p.i += t.i << 23;\n"
-                        "    return p.f;\n}\n",
-                        AID_TYPES},
+    [AID_SCALAR_EXP] = SCALAR_EXP("nc_expf", APART),
+    [AID_SCALAR_EXP_FUSED] = SCALAR_EXP("nc_fused_expf", SCALAR_FUSED),
 };
 /* clang-format on */
 
@@ -187,7 +197,8 @@ const char *aid(Writer *w, Aid id, int lanes)
     if (lanes > 1) {
         w->aid[AID_TYPES][log] = true;
         w->aid[helpers[id].needs][log] = true;
-        w->aid[AID_SPLAT][log] |= id == AID_EXP;
+        w->aid[AID_SPLAT][log] |= id == AID_EXP || id == AID_EXP_FUSED;
+        w->aid[AID_FMA][log] |= id == AID_EXP_FUSED;
     }
     return lanes > 1 ? arena_printf(w->m, "%s%d", helpers[id].name, lanes) : helpers[id].name;
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 
 const Target targets[] = {
-    {"avx512", 16, 32, FEAT_AVX512F}, {"avx2", 8, 16, FEAT_AVX2},
-    {"neon", 4, 32, FEAT_NEON},       {"sse4.2", 4, 16, FEAT_SSE42},
-    {"generic", 4, 16, N_FEATURES},
+    {"avx512", 16, 32, true, FEAT_AVX512F}, {"avx2", 8, 16, true, FEAT_AVX2},
+    {"neon", 4, 32, true, FEAT_NEON},       {"sse4.2", 4, 16, false, FEAT_SSE42},
+    {"generic", 4, 16, false, N_FEATURES},
 };
 
 const int n_targets = countof(targets);

@@ -229,7 +229,11 @@ static void want_aids(const Expr *x, void *ctx)
     if (x->kind == X_OP && x->op == S_EXP_APPROX) {
         aid(w, AID_SCALAR_EXP, 1);
     }
-    if (x->kind == X_FMA) {
+    bool fused = x->kind == X_OP && x->op == S_EXP_FUSED;
+    if (fused) {
+        aid(w, AID_SCALAR_EXP_FUSED, 1);
+    }
+    if (fused || x->kind == X_FMA) {
         aid(w, AID_SCALAR_FMA, 1);
     }
     if (x->kind == X_LOAD && w->k->operand.at[x->id].bf16) {

@@ -87,11 +87,8 @@ static const char *vector_unary(Writer *w, const Expr *x)
     static const struct {
         ScalarOp op;
         Aid aid;
-    } calls[] = {{S_EXP, AID_MAP_EXPF},
-                 {S_SQRT, AID_MAP_SQRTF},
-                 {S_SIN, AID_MAP_SINF},
-                 {S_COS, AID_MAP_COSF},
-                 {S_EXP_APPROX, AID_EXP}};
+    } calls[] = {{S_EXP, AID_MAP_EXPF}, {S_SQRT, AID_MAP_SQRTF}, {S_SIN, AID_MAP_SINF},
+                 {S_COS, AID_MAP_COSF}, {S_EXP_APPROX, AID_EXP}, {S_EXP_FUSED, AID_EXP_FUSED}};
     const char *a = vector_text(w, x->a);
     for (size_t i = 0; i < countof(calls); i++) {
         if (calls[i].op == x->op) {

@@ -60,6 +60,9 @@ static void key_attrs(Buf *key, const Node *n)
     if (attrs & A_AT) {
         key_shape(key, &a->at);
     }
+    if (attrs & A_FROM) {
+        key_int(key, a->from_bf16);
+    }
 }
 
 static Node *merge(void *ctx, const Node *n, Node *const *in)

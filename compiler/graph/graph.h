@@ -33,6 +33,7 @@ enum {
     A_PERM = 1 << 7,  /* perm, n_perm */
     A_RANGE = 1 << 8, /* start, stop */
     A_AT = 1 << 9,    /* at */
+    A_FROM = 1 << 10, /* from_bf16, which may be left out */
 };
 
 typedef struct Attr {
@@ -44,6 +45,7 @@ typedef struct Attr {
     int axis;                   /* iota reduce_* slice concat */
     int n_perm, perm[MAX_RANK]; /* permute */
     Dim start, stop;            /* slice */
+    bool from_bf16; /* weight: f32 that was widened from bfloat16, so it can be stored as that */
     Shape at; /* update: where the value begins in the buffer, one offset an axis */
 } Attr;
 

@@ -59,6 +59,9 @@ static void list_attributes(Env *e, const Node *n, Buf *out)
         buf_str(out, " at=");
         shape_print(e, &a->at, out);
     }
+    if (attrs & A_FROM && a->from_bf16) {
+        buf_str(out, " from=bf16");
+    }
 }
 
 /* ---- the text ---------------------------------------- */
@@ -206,6 +209,9 @@ static void json_attributes(Env *e, const Node *n, Buf *out)
     if (attrs & A_AT) {
         buf_str(out, ", \"at\": ");
         json_dims(e, &a->at, out);
+    }
+    if (attrs & A_FROM && a->from_bf16) {
+        buf_str(out, ", \"from\": \"bf16\"");
     }
 }
 

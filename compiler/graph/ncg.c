@@ -136,6 +136,9 @@ static void put_attributes(const Printer *p, const Node *n)
         buf_str(p->out, " at=");
         shape_print(e, &n->attr.at, p->out);
     }
+    if (attrs & A_FROM && n->attr.from_bf16) {
+        buf_str(p->out, " from=bf16");
+    }
 }
 
 static void put_statement(const Printer *p, const Node *n)
@@ -245,7 +248,8 @@ static bool same_attributes(const Pair *p, const Node *x, const Node *y)
             memcmp(s->perm, t->perm, sizeof *s->perm * (size_t)s->n_perm) == 0) &&
            (!(attrs & A_RANGE) ||
             (same_dim(p, s->start, t->start) && same_dim(p, s->stop, t->stop))) &&
-           (!(attrs & A_AT) || same_shape(p, &s->at, &t->at));
+           (!(attrs & A_AT) || same_shape(p, &s->at, &t->at)) &&
+           (!(attrs & A_FROM) || s->from_bf16 == t->from_bf16);
 }
 
 static bool same_node(const Pair *p, const Node *x, const Node *y)

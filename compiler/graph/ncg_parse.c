@@ -133,6 +133,16 @@ static void read_at(Lexer *l, Attr *a)
     a->at = lex_shape(l);
 }
 
+static void read_from(Lexer *l, Attr *a)
+{
+    Word w = lex_word(l, "bf16");
+    if (!word_is(w, "bf16")) {
+        lex_fail(l, w.at, "a weight can only come from bf16, not '%.40s'",
+                 arena_strn(&l->e->kernel, w.at, w.len));
+    }
+    a->from_bf16 = true;
+}
+
 static void read_perm(Lexer *l, Attr *a)
 {
     lex_expect(l, '[');
@@ -154,7 +164,7 @@ static const struct Attribute {
 } attributes[] = {
     {"axis", A_AXIS, read_axis}, {"dtype", A_DTYPE, read_dtype}, {"shape", A_SHAPE, read_shape},
     {"perm", A_PERM, read_perm}, {"start", A_RANGE, read_start}, {"stop", A_RANGE, read_stop},
-    {"at", A_AT, read_at},
+    {"at", A_AT, read_at},       {"from", A_FROM, read_from},
 };
 
 static int find_attribute(const Lexer *l, Word key, Op op)
@@ -192,7 +202,7 @@ static void read_attributes(Lexer *l, Op op, Attr *a)
         seen[i] = true;
     }
     for (int i = 0; i < (int)countof(attributes); i++) {
-        if (op_info[op].attrs & attributes[i].flag && !seen[i]) {
+        if (op_info[op].attrs & attributes[i].flag & ~A_FROM && !seen[i]) {
             lex_fail(l, l->s, "%s needs the attribute %s=.", op_info[op].name,
                      attributes[i].name);
         }

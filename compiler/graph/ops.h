@@ -8,7 +8,7 @@
 /*   id          name           family  arity dtype rule     shape rule   attributes      evaluation  scalar op   meaning */
 #define GRAPH_OPS(X)                                                                                                      \
     X(INPUT,      "input",      LEAF,   0, from_attr,      from_attr,   A_NAME | A_TYPE, leaf,       NONE,       "a tensor given to every run; its plain symbolic dims bind the symbols") \
-    X(WEIGHT,     "weight",     LEAF,   0, from_attr,      concrete,    A_NAME | A_TYPE, leaf,       NONE,       "a named parameter, the same for every run") \
+    X(WEIGHT,     "weight",     LEAF,   0, from_attr,      concrete,    A_NAME | A_TYPE | A_FROM, leaf, NONE,   "a named parameter, the same for every run") \
     X(CONST,      "const",      LEAF,   0, from_attr,      concrete,    A_VALUE,         constant,   NONE,       "an array known when the graph is built") \
     X(IOTA,       "iota",       LEAF,   0, numeric_attr,   iota_axis,   A_TYPE | A_AXIS, iota,       NONE,       "0, 1, 2 ... along an axis, repeated on the others") \
     X(DIM,        "dim",        LEAF,   0, always_i64,     scalar,      A_EXPR,          dim,        NONE,       "the run-time value of a symbolic dimension") \

@@ -46,6 +46,7 @@ static const struct {
     {A_PERM, "perm", "`perm=[1, 0, 2]`"},
     {A_RANGE, "start, stop", "`start=0 stop=seq - 1`"},
     {A_AT, "at", "`at=[0, past]`"},
+    {A_FROM, "from", "`from=bf16`, or left out: the values were widened from bfloat16"},
 };
 
 static const struct {

@@ -24,6 +24,10 @@ static Dtype rule_dtype_from_attr(Env *e, const Node *n)
     if ((unsigned)n->attr.dtype >= N_DTYPES) {
         misfit(e, n, E_TYPE, "there is no dtype with number %d", (int)n->attr.dtype);
     }
+    if (n->attr.from_bf16 && n->attr.dtype != DT_F32) {
+        misfit(e, n, E_TYPE, "only f32 can be widened from bf16, not %s",
+               dtype_name(n->attr.dtype));
+    }
     return n->attr.dtype;
 }
 

@@ -12,6 +12,7 @@ typedef struct Apply {
     Arena *m;
     Kernel *k; /* edited in place */
     int n_words;
+    int n_found; /* what a step was looking for */
     const char *word[MAX_WORDS];
 } Apply;
 

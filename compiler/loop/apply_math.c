@@ -214,18 +214,21 @@ static const Expr *approximated(Apply *a, const Expr *x)
     if (x->kind != X_OP || x->op != S_EXP) {
         return x;
     }
-    a->n_words++; /* found */
-    return x_op(a->m, S_EXP_APPROX, x->a, NULL);
+    a->n_found++;
+    return x_op(a->m, a->n_words > 1 ? S_EXP_FUSED : S_EXP_APPROX, x->a, NULL);
 }
 
 void step_approx(Apply *a)
 {
-    need_words(a, 1, 1);
+    need_words(a, 1, 2);
     if (strcmp(a->word[0], "exp")) {
         refuse(a, "only exp has an approximation, not '%s'", a->word[0]);
     }
+    if (a->n_words > 1 && strcmp(a->word[1], "fma")) {
+        refuse(a, "its multiplies and adds can only be fused, by fma, not '%s'", a->word[1]);
+    }
     map_exprs(a, approximated);
-    if (a->n_words == 1) {
+    if (a->n_found == 0) {
         refuse(a, "the kernel computes no exp");
     }
     a->k->exact = false;

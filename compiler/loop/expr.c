@@ -16,6 +16,7 @@ static const uint8_t takes[N_SCALAR_OPS] = {
     [S_OR] = BOOLS,          [S_NEG] = FLOATS | INTS, [S_EXP] = FLOATS,
     [S_SQRT] = FLOATS,       [S_RECIPROCAL] = FLOATS, [S_SIN] = FLOATS,
     [S_COS] = FLOATS,        [S_EXP_APPROX] = FLOATS,
+    [S_EXP_FUSED] = FLOATS,
 };
 
 bool op_takes(ScalarOp op, Dtype t)

@@ -13,7 +13,7 @@
     X(UNROLL,   "unroll",   "a",          true,  "the constant axis a is written out; accumulators become named scalars") \
     X(DOT,      "dot",      "a",          true,  "the constant-4 reduce axis a of int8 products into one lane operation: exact; a is the innermost loop") \
     X(FMA,      "fma",      "",           false, "a multiply feeding an accumulator's add becomes one fused operation") \
-    X(APPROX,   "approx",   "exp",        false, "libm's exp becomes the library's polynomial, scalar and vector alike") \
+    X(APPROX,   "approx",   "exp [fma]",  false, "libm's exp becomes the library's polynomial, scalar and vector alike; fma: its multiplies and adds fused") \
     X(PACK,     "pack",     "x layout",   true,  "the constant operand x in panels, laid out once at load; layout: axes, outermost first, as n.o,k,n.i") \
     X(STAGE,    "stage",    "x a",        true,  "the tile of x that one turn of axis a reads is copied to a local, contiguous buffer first; comes after splits and order") \
     X(KEEP,     "keep",     "t a",        true,  "the value t, computed at each a, is left in the output's row and read back by the last phase instead of computed again") \

@@ -173,9 +173,12 @@ int build_operand(Build *b, const char *name, const View *v)
 {
     Arena *m = b->l->m;
     const Buffer *buf = &b->l->p->buffer.at[v->buffer];
-    bool constant = buf->kind == BUF_WEIGHT || buf->kind == BUF_CONST;
+    bool weight = buf->kind == BUF_WEIGHT;
     *vec_push(m, &b->k->operand) =
-        (Operand){.name = name, .dtype = buf->dtype, .constant = constant};
+        (Operand){.name = name,
+                  .dtype = buf->dtype,
+                  .constant = weight || buf->kind == BUF_CONST,
+                  .from_bf16 = weight && b->l->g->weights.at[buf->index]->attr.from_bf16};
     *vec_push(m, &b->call.arg) = (Arg){.buffer = v->buffer, .offset = v->offset};
     build_span(b, b->k->operand.n - 1, v);
     return b->k->operand.n - 1;
