@@ -146,6 +146,7 @@ run-soak: $(FUZZERS)
 
 bench: all $(BENCHES) ## run the benchmark programs, one after another
 	@set -e; for b in $(BENCHES); do echo "== $${b##*/}"; $$b; done
+	@echo "== kernels"; tools/bench.sh $(OUT)
 
 layers: ## check who includes whom
 	@tools/layers.sh --self-test

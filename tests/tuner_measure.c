@@ -276,12 +276,12 @@ Test(tuner_measure, a_ratio_is_taken_block_by_block)
 Test(tuner_measure, fractions_are_of_the_probes_beside_them)
 {
     Measured m = made_up();
-    Interval i = measure_read_fraction(&env, &m, 0, 104 * 25);
+    Interval i = measure_fraction(&env, &m, 0, 104 * 25, 0);
     cr_assert_float_eq(i.median, 0.5, 1e-12);
-    i = measure_flops_fraction(&env, &m, 1, 208 * 450);
+    i = measure_fraction(&env, &m, 1, 0, 208 * 450);
     cr_assert_float_eq(i.median, 0.9, 1e-12);
     m.block[3].before.read_bytes_per_ns = m.block[4].after.read_bytes_per_ns = 40;
-    i = measure_read_fraction(&env, &m, 0, 104 * 25);
+    i = measure_fraction(&env, &m, 0, 104 * 25, 0);
     cr_assert_float_eq(i.hi, 25 / 45.0, 1e-12, "the mean of before and after");
 }
 
@@ -289,12 +289,12 @@ Test(tuner_measure, flipped_and_throttled_blocks_count_in_ratios_but_not_in_frac
 {
     Measured m = made_up();
     m.block[0].flipped = m.block[1].throttled = true;
-    cr_assert_eq(measure_read_fraction(&env, &m, 0, 1).n, BLOCKS - 2);
+    cr_assert_eq(measure_fraction(&env, &m, 0, 1, 0).n, BLOCKS - 2);
     cr_assert_eq(measure_ratio(&env, &m, 0, 1).n, BLOCKS);
     for (int b = 0; b < BLOCKS; b++) {
         m.block[b].before.read_bytes_per_ns = m.block[b].after.read_bytes_per_ns = 0;
     }
-    Interval none = measure_read_fraction(&env, &m, 0, 1);
+    Interval none = measure_fraction(&env, &m, 0, 1, 0);
     cr_assert_eq(none.n, 0, "no ring, no fraction");
     cr_assert(isnan(none.median) && isnan(none.lo));
 }

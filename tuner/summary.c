@@ -4,6 +4,8 @@
  * Whatever is compared is compared within a block, so that drift cancels; the intervals are
  * over blocks and exact, by ranks. They hold for this process: another one places code and data
  * anew. */
+#include <math.h>
+
 #include "tuner/tuner.h"
 
 static const double CONFIDENCE = 0.95;
@@ -61,37 +63,24 @@ Interval measure_ratio(Env *e, const Measured *m, int a, int b)
 
 /* ---- fractions --------------------------------------------------------------------------- */
 
-static double read_rate(const Probe *p)
+/* What work takes at the mean of two rates; no work takes no time at any rate. */
+static double least_ns(double units, double before, double after)
 {
-    return p->read_bytes_per_ns;
+    return units > 0 ? units / ((before + after) / 2) : 0;
 }
 
-static double flops_rate(const Probe *p)
-{
-    return p->flops_per_ns;
-}
-
-static Interval fraction(Env *e, const Measured *m, int contender, double units,
-                         double (*rate)(const Probe *p))
+Interval measure_fraction(Env *e, const Measured *m, int contender, double bytes, double flops)
 {
     double *x = block_medians(e, m, contender);
     int n = 0;
     for (int i = 0; i < m->n_blocks; i++) {
-        const Block *b = &m->block[i];
-        double probed = (rate(&b->before) + rate(&b->after)) / 2;
-        if (!b->flipped && !b->throttled && probed > 0) {
-            x[n++] = units / x[i] / probed;
+        const Probe *p = &m->block[i].before, *q = &m->block[i].after;
+        double read_ns = least_ns(bytes, p->read_bytes_per_ns, q->read_bytes_per_ns);
+        double compute_ns = least_ns(flops, p->flops_per_ns, q->flops_per_ns);
+        double roof_ns = fmax(read_ns, compute_ns);
+        if (!m->block[i].flipped && !m->block[i].throttled && isfinite(roof_ns)) {
+            x[n++] = roof_ns / x[i];
         }
     }
     return stat_interval(x, n, CONFIDENCE);
-}
-
-Interval measure_read_fraction(Env *e, const Measured *m, int contender, double bytes)
-{
-    return fraction(e, m, contender, bytes, read_rate);
-}
-
-Interval measure_flops_fraction(Env *e, const Measured *m, int contender, double flops)
-{
-    return fraction(e, m, contender, flops, flops_rate);
 }

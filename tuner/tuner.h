@@ -176,10 +176,10 @@ typedef struct Summary {
 Summary measure_summary(Env *e, const Measured *m, int contender);
 /* Time of a by time of b, block by block: below 1 where a is faster. All blocks count. */
 Interval measure_ratio(Env *e, const Measured *m, int a, int b);
-/* Bytes or flops of one call against the mean of the block's two probes. Flipped and throttled
- * blocks are left out: a fraction of a mixture means nothing. */
-Interval measure_read_fraction(Env *e, const Measured *m, int contender, double bytes);
-Interval measure_flops_fraction(Env *e, const Measured *m, int contender, double flops);
+/* Of the roofline: bytes and flops of one call at the mean rates of the block's two probes, the slower
+ * of the two, by the time it took; 0 of either: it does not bind. Flipped and throttled blocks are left
+ * out: a fraction of a mixture means nothing. */
+Interval measure_fraction(Env *e, const Measured *m, int contender, double bytes, double flops);
 
 /* ---- peaks.c: this machine's peaks ------------------------------------------------------- */
 

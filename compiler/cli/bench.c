@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include "cli/bench.h"
-#include "experiments/baselines/baselines.h"
 #include "schedules/schedules.h"
 
 #define MAX_ENTRIES 8
-#define MAX_ROWS 24
 
 typedef struct Options {
     int64_t m, n, k; /* of a product; 0: a model's kernel */
@@ -27,14 +25,6 @@ typedef struct Options {
     Format format;
 } Options;
 
-typedef struct Rival { /* a baseline in the race */
-    const Baseline *row;
-    const Baselines *libs;
-    Pool *pool;
-    Product p;
-    Ring ring;
-} Rival;
-
 typedef struct Race {
     Env *e;
     const Options *o;
@@ -44,10 +34,7 @@ typedef struct Race {
     int64_t syms[MAX_SYMBOLS];
     Entry entry[MAX_ENTRIES + 4];
     int n_entries;
-    Rival rival[MAX_ROWS];
-    int n_rivals;
-    Baselines libs;
-    bool libs_open;
+    Rivals rivals;
     Library lib, swept;
     Ring probe_ring;
     Table table;
@@ -158,65 +145,7 @@ static void add_swept(Race *r)
     prepare_entries(r, first, &r->swept);
 }
 
-/* ---- rivals: only for a plain product ---- */
-
-static void rival_part(void *ctx, int part, int n_parts)
-{
-    const Rival *v = ctx;
-    v->row->run(v->libs, &v->p, part, n_parts);
-}
-
-static void rival_run(void *ctx)
-{
-    Rival *v = ctx;
-    v->p.b = ring_next(&v->ring);
-    if (v->row->own_threads || !v->pool) {
-        rival_part(v, 0, 1);
-    } else {
-        pool_run(v->pool, rival_part, v);
-    }
-}
-
-static void add_rival(Race *r, const Baseline *row, float *a, const float *b, float *c)
-{
-    Rival *v = &r->rival[r->n_rivals];
-    RingPlan plan = {.n_copies = 1};
-    Err err;
-    *v = (Rival){.row = row, .libs = &r->libs, .pool = r->place.pool};
-    if (baseline_lacks(row, &r->libs, r->o->m) ||
-        !baseline_plan(row, &r->libs, r->o->m, r->o->n, r->o->k, &v->p, &err) ||
-        (r->place.cold && !ring_plan(v->p.b_bytes, ring_want_bytes(&r->machine),
-                                     r->place.ring_limit_bytes, &plan, &err))) {
-        return;
-    }
-    void *packed = NULL;
-    if (posix_memalign(&packed, 64, v->p.b_bytes)) {
-        fail(r->e, E_NOMEM, "There is no memory for the weights of %s.", row->name);
-    }
-    baseline_pack(row, &r->libs, &v->p, b, packed);
-    ring_init(r->e, &v->ring, packed, v->p.b_bytes, plan.n_copies, true, r->place.pool);
-    free(packed);
-    v->p.a = a;
-    v->p.c = c;
-    r->n_rivals++;
-}
-
-static void add_rivals(Race *r)
-{
-    void *const *param = r->entry[0].param;
-    for (int i = 0; i < n_baselines && r->n_rivals < MAX_ROWS; i++) {
-        add_rival(r, &baselines[i], param[1], param[2], param[0]);
-    }
-}
-
 /* ---- the race ---- */
-
-static void number(Table *t, double v, const char *fmt)
-{
-    char text[32];
-    snprintf(text, sizeof text, fmt, v);
-    table_cell(t, "%s", isfinite(v) ? text : "");
-}
 
 typedef struct Work {
     double flops, bytes; /* of one call; bytes: of constant operands as the graph has them */
@@ -252,17 +181,17 @@ static void result_row(Race *r, const Measured *m, int i, Work w, int best_rival
     Interval part = r->place.cold ? measure_read_fraction(r->e, m, i, w.bytes)
                                   : measure_flops_fraction(r->e, m, i, w.flops);
     table_cell(&r->table, "%s", m->contender[i].name);
-    number(&r->table, s.median_ns / 1e3, "%.2f");
-    number(&r->table, s.min_ns / 1e3, "%.2f");
-    number(&r->table, (s.q3_ns - s.q1_ns) / s.median_ns * 100, "%.1f");
-    number(&r->table, w.flops / s.median_ns, "%.1f");
-    number(&r->table, w.bytes / s.median_ns, "%.1f");
-    number(&r->table, part.median * 100, "%.1f");
-    number(&r->table, part.lo * 100, "%.1f");
+    table_number(&r->table, s.median_ns / 1e3, "%.2f");
+    table_number(&r->table, s.min_ns / 1e3, "%.2f");
+    table_number(&r->table, (s.q3_ns - s.q1_ns) / s.median_ns * 100, "%.1f");
+    table_number(&r->table, w.flops / s.median_ns, "%.1f");
+    table_number(&r->table, w.bytes / s.median_ns, "%.1f");
+    table_number(&r->table, part.median * 100, "%.1f");
+    table_number(&r->table, part.lo * 100, "%.1f");
     Interval ratio = best_rival >= 0 ? measure_ratio(r->e, m, best_rival, i)
                                      : (Interval){.median = NAN, .lo = NAN};
-    number(&r->table, ratio.median, "%.3f");
-    number(&r->table, ratio.lo, "%.3f");
+    table_number(&r->table, ratio.median, "%.3f");
+    table_number(&r->table, ratio.lo, "%.3f");
 }
 
 static int openblas_of(const Measured *m)
@@ -307,8 +236,9 @@ static void print_race(Race *r, const Measured *m)
             r->machine.brand, r->place.n_threads, r->place.cold ? "cold" : "hot", m->n_blocks,
             m->n_rounds, flipped, (unsigned long long)r->o->seed,
             r->place.cold ? "read bandwidth of a ring" : "FMA rate");
-        if (r->libs_open) {
-            buf_printf(&out, "%s; %s\n", r->libs.openblas.says, onednn_says(r->libs.onednn));
+        if (r->rivals.open) {
+            buf_printf(&out, "%s; %s\n", r->rivals.libs.openblas.says,
+                       onednn_says(r->rivals.libs.onednn));
         }
         print_schedules(r, &out);
     }
@@ -317,7 +247,7 @@ static void print_race(Race *r, const Measured *m)
 
 static void run_race(Race *r)
 {
-    Contender c[MAX_ENTRIES + 4 + MAX_ROWS];
+    Contender c[MAX_ENTRIES + 4 + MAX_RIVALS];
     int n = 0;
     Measured m;
     MeasurePlan plan = measure_plan(r->o->seed);
@@ -326,8 +256,8 @@ static void run_race(Race *r)
     for (int i = 0; i < r->n_entries; i++) {
         c[n++] = (Contender){r->entry[i].name, entry_run, &r->entry[i]};
     }
-    for (int i = 0; i < r->n_rivals; i++) {
-        c[n++] = (Contender){r->rival[i].row->name, rival_run, &r->rival[i]};
+    for (int i = 0; i < r->rivals.n; i++) {
+        c[n++] = (Contender){r->rivals.at[i].row->name, rival_run, &r->rivals.at[i]};
     }
     if (r->place.cold) {
         ring_init(r->e, &r->probe_ring, NULL, 64u << 20,
@@ -349,8 +279,7 @@ static void race(Env *e, void *arg)
     r->place.ring_limit_bytes =
         (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRIES + 6);
     if (!r->o->kernel) { /* before any thread is started */
-        baselines_open(e, &r->machine, r->place.n_threads, &r->libs);
-        r->libs_open = true;
+        rivals_open(e, &r->rivals, &r->place);
     }
     if (!(r->place.pool = pool_new(r->place.n_threads, &err))) {
         fail_err(e, &err);
@@ -361,8 +290,9 @@ static void race(Env *e, void *arg)
     if (r->o->n_sweep) {
         add_swept(r);
     }
-    if (r->libs_open) {
-        add_rivals(r);
+    if (r->rivals.open) {
+        rivals_add(e, &r->rivals, &r->place, (const int64_t[]){r->o->m, r->o->n, r->o->k},
+                   r->entry[0].param);
     }
     run_race(r);
 }
@@ -373,53 +303,16 @@ static void end_race(void *arg)
     for (int i = 0; i < r->n_entries; i++) {
         entry_release(&r->entry[i]);
     }
-    for (int i = 0; i < r->n_rivals; i++) {
-        ring_release(&r->rival[i].ring);
-        baseline_unplan(r->rival[i].row, &r->libs, &r->rival[i].p);
-    }
     if (r->probe_ring.n_copies) {
         ring_release(&r->probe_ring);
     }
     pool_free(r->place.pool);
     library_release(&r->lib);
     library_release(&r->swept);
-    if (r->libs_open) {
-        baselines_close(&r->libs);
-    }
+    rivals_close(&r->rivals);
 }
 
 /* ---- peaks ---- */
-
-static void print_peaks(Env *e, const Machine *m, Pool *pool, Format format)
-{
-    static const char *const columns[] = {"what",  "unit",         "#1 thread",
-                                          "#best", "#all threads", "#all, best"};
-    Peaks p;
-    Table t;
-    Buf out;
-    peaks_measure(e, m, pool, &p);
-    table_init(&t, &e->model, "peaks", countof(columns), columns);
-    buf_init(&out, &e->model);
-    for (int i = 0; i < N_ARITHS + (int)N_LEVELS; i++) {
-        const Rate *r = i < N_ARITHS ? p.arith[i] : p.read[i - N_ARITHS];
-        if (r[0].best > 0) {
-            table_cell(&t, "%s", i < N_ARITHS ? arith_name[i] : level_name[i - N_ARITHS]);
-            table_cell(&t, "%s", i < N_ARITHS ? "Gop/s" : "GB/s");
-            for (int way = 0; way < N_WAYS; way++) {
-                number(&t, r[way].median, "%.1f");
-                number(&t, r[way].best, "%.1f");
-            }
-        }
-    }
-    table_cell(&t, "fork and join");
-    table_cell(&t, "ns");
-    table_cell(&t, "%s", "");
-    table_cell(&t, "%s", "");
-    number(&t, p.fork_join_ns.median, "%.0f");
-    number(&t, p.fork_join_ns.best, "%.0f");
-    table_print(&t, format, &out);
-    cli_flush(&out);
-}
 
 static void peaks_body(Env *e, void *arg)
 {
@@ -428,7 +321,7 @@ static void peaks_body(Env *e, void *arg)
     if (!(r->place.pool = pool_new(r->place.n_threads, &err))) {
         fail_err(e, &err);
     }
-    print_peaks(e, &r->machine, r->place.pool, r->o->format);
+    bench_peaks(e, &r->machine, r->place.pool, r->o->format);
 }
 
 static void bench_body(Env *e, void *arg)

@@ -3,6 +3,7 @@
 #define NC_CLI_BENCH_H
 
 #include "cli/cli.h"
+#include "experiments/baselines/baselines.h"
 #include "schedules/schedules.h"
 #include "tuner/tuner.h"
 
@@ -35,6 +36,33 @@ void entry_release(Entry *x);
 void entry_run(void *ctx); /* one call; takes the next copies */
 /* Fails with E_RANGE and the verdict's sentence when the kernel is not the naive nest. */
 void entry_verify(Env *e, const Entry *x, uint64_t seed);
+
+/* ---- bench_rivals.c: who else computes a product ---- */
+#define MAX_RIVALS 24
+
+typedef struct Rival { /* a baseline in the race */
+    const Baseline *row;
+    const Baselines *libs;
+    Pool *pool;
+    Product p;
+    Ring ring;
+} Rival;
+
+typedef struct Rivals {
+    int n;
+    Rival at[MAX_RIVALS];
+    Baselines libs;
+    bool open;
+} Rivals;
+
+void rivals_open(Env *e, Rivals *r, const Place *at); /* before any thread is started */
+/* Those that can, for y, x, w of these sizes m, n, k. */
+void rivals_add(Env *e, Rivals *r, const Place *at, const int64_t mnk[3], void *const *param);
+void rival_run(void *rival); /* one call; takes the next copy */
+void rivals_close(Rivals *r);
+
+/* ---- bench_peaks.c ---- */
+void bench_peaks(Env *e, const Machine *m, Pool *pool, Format format);
 
 /* ---- bench_sweep.c: the fastest of n points of the space, timed with the operands of `like` ---- */
 void sweep_space(Env *e, const Entry *like, const Place *at, const Space *space, int n,

@@ -107,6 +107,7 @@ typedef struct Table {
 void table_init(Table *t, Arena *a, const char *name, int n_columns,
                 const char *const *columns);
 void table_cell(Table *t, const char *fmt, ...) PRINTF(2, 3);
+void table_number(Table *t, double v, const char *fmt); /* empty unless finite */
 void table_print(const Table *t, Format format, Buf *out);
 
 /* ---- space.c: `dump space`: knobs, rules, counts and the default of kernels ------------ */

@@ -1,4 +1,5 @@
 /* table.c - one listing, four formats: aligned text, markdown, CSV, JSON. */
+#include <math.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -23,6 +24,13 @@ void table_cell(Table *t, const char *fmt, ...)
     va_end(again);
     va_end(ap);
     *vec_push(t->arena, &t->cell) = text;
+}
+
+void table_number(Table *t, double v, const char *fmt)
+{
+    char text[32];
+    snprintf(text, sizeof text, fmt, v);
+    table_cell(t, "%s", isfinite(v) ? text : "");
 }
 
 static bool is_number(const Table *t, int column)

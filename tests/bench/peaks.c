@@ -200,8 +200,8 @@ static void print_race(const Race *t, const Measured *m)
                m->contender[i].name, s.median_ns / 1e3, s.min_ns / 1e3,
                100 * (s.q3_ns - s.q1_ns) / s.median_ns, flops / s.median_ns,
                bytes / s.median_ns);
-        print_interval(measure_flops_fraction(e, m, i, flops));
-        print_interval(measure_read_fraction(e, m, i, bytes));
+        print_interval(measure_fraction(e, m, i, 0, flops));
+        print_interval(measure_fraction(e, m, i, bytes, 0));
         print_interval(measure_ratio(e, m, 0, i));
         printf(" %d of %d |\n", n_flipped, m->n_blocks);
     }
