@@ -1,8 +1,8 @@
 #!/bin/sh
 # The whole table of generated kernels as markdown: bench.sh OUT [THREADS ...], by default all threads and 1.
 # A row is one `nanocompile bench`: default schedule, the fastest of a small sweep, weights in place, our best
-# hand-written kernel, OpenBLAS and oneDNN, alternated in one process. Percentages are of the probe taken beside
-# (FMA rate where hot, a ring's read bandwidth where cold), with what they are at least at 95% over blocks.
+# hand-written kernel, OpenBLAS and oneDNN, alternated in one process. Percentages are of the roofline by
+# the probes beside (FMA rate; where cold, a ring's read bandwidth too), with what they are at least at 95% over blocks.
 # $SWEEP: points tried a row (40). $ROWS: an extended regular expression that a row must match.
 set -eu
 
@@ -67,7 +67,8 @@ others() { # threads
 }
 
 "$out/nanocompile" bench --peaks --format md
-for threads in ${*:-all 1}; do
+[ $# -gt 0 ] || set -- all 1
+for threads in "$@"; do
     printf '\n%s threads; default: us a call, GFLOP/s\n\n' "$threads"
     echo '| what | us | GFLOP/s | default | swept | in place | by hand | OpenBLAS | oneDNN | x OpenBLAS | x by hand |'
     echo '|---|---|---|---|---|---|---|---|---|---|---|'

@@ -1,5 +1,5 @@
-/* bench_sweep.c - a small sweep of a kernel's space: half of the points at random, then the neighbours of
- * the best, each timed alone and briefly. It proposes a contender and proves nothing: the race that follows
+/* bench_sweep.c - a small sweep of a kernel's space: the default and others at random, then the
+ * neighbours of the best, each timed alone and briefly. It proposes a contender and proves nothing: the race that follows
  * does that, and the tuner is what searches with evidence. */
 #include <math.h>
 
@@ -94,9 +94,9 @@ void sweep_space(Env *e, const Entry *like, const Place *at, const Space *space,
         .e = e, .like = like, .at = at, .space = space, .n_left = n, .best_ns = INFINITY};
     Point *p = arena_array(&e->model, Point,
                            MAX_KNOBS * MAX_CHOICES > n ? MAX_KNOBS * MAX_CHOICES : n);
-    int n_random = (n + 1) / 2;
+    int n_random = (n + 1) / 2, first = space_default(e, space, &p[0]);
     rng_seed(&s.rng, at->seed);
-    for (int i = 0; i < n_random; i++) {
+    for (int i = first; i < n_random; i++) {
         space_sample(space, &s.rng, &p[i]);
     }
     try_points(&s, p, n_random);
