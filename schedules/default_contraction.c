@@ -14,7 +14,6 @@
 #define MAX_ROWS 14 /* of a tile; with so few in all the panels are read once: memory bound */
 #define UNKNOWN_ROWS 12     /* of a tile where m is not known: its tails cost less code */
 #define SMALL_WORK 20000    /* products that take less than waking another thread */
-#define MAX_COLUMNS_K 4     /* dot products side by side with lanes along the reduction */
 #define ONE_ROW_COLUMNS_K 2 /* of one row: two streams of weights, four vectors wide */
 #define ONE_ROW_VECTORS_K 4
 #define ATTENTION_COLUMNS_K 16 /* of one row and no weights: what ends a dot product is dear */
@@ -119,19 +118,29 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
     return tile;
 }
 
+/* The largest square of sums whose factors fit the registers beside it. */
+static int square_that_fits(const Contraction *c, const Target *t)
+{
+    int side = 1;
+    while (c->n_sums * ((side + 1) * (side + 1) + side + 1) < t->n_registers) {
+        side++;
+    }
+    return side;
+}
+
 /* One row: two dot products of four vectors. More: a square of dot products of one vector. */
 static Tile lanes_along_k(const Look *l, const PickHint *hint)
 {
     const Target *t = hint_target(hint);
     int64_t m = rows_of(l, hint), k = axis_constant(l->k, l->c.red);
-    int64_t n = axis_constant(l->k, l->c.n),
-            widest = m == 1 ? ONE_ROW_VECTORS_K * t->lanes : t->lanes;
-    int64_t columns = m == 1 ? ONE_ROW_COLUMNS_K : MAX_COLUMNS_K;
-    int64_t rows = t->n_registers / 2 / MAX_COLUMNS_K / l->c.n_sums;
-    rows = rows < 1 || (m >= 0 && m < 2) ? 1 : power_below(m < 0 ? rows : m, rows);
+    int64_t n = axis_constant(l->k, l->c.n);
+    int64_t widest = m == 1 ? ONE_ROW_VECTORS_K * t->lanes : t->lanes;
+    int side = square_that_fits(&l->c, t), columns = m == 1 ? ONE_ROW_COLUMNS_K : side;
     Tile tile = {.lanes = (int)power_below(k < 1 ? widest : k, widest),
-                 .mr = (int)rows,
-                 .nr = (int)power_below(n < 1 ? columns : n, columns),
+                 .mr = m < 0 || m > side ? side
+                       : m < 1           ? 1
+                                         : (int)m,
+                 .nr = n >= 1 && n < columns ? (int)n : columns,
                  .ku = 1,
                  .cut = l->c.cut != NULL,
                  .fma = hint_target(hint)->fused,

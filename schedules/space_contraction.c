@@ -100,6 +100,8 @@ static void tile_choices(Space *s, const Look *l, const Facts *f, int vector)
         choice_add(&s->knob[MR], i);
     }
     choice_powers(&s->knob[NR], 1, widest);
+    choice_add(&s->knob[NR], 3); /* of squares of dot products */
+    choice_add(&s->knob[NR], 5);
 }
 
 static void reduction_choices(Space *s, const Look *l)
@@ -179,7 +181,8 @@ static bool fits_lanes(const SpaceInside *in, const Recipe *p)
     int64_t n = axis_constant(in->look.k, in->look.c.n);
     int64_t least = power_below(n < 1 ? vector : n, vector / 2);
     bool written_out = t->lanes == LANES_NONE || t->lanes > LANES_STAGED;
-    return written_out ? t->nr <= MAX_COLUMNS : t->nr >= 2 && t->nr >= least;
+    bool power = (t->nr & (t->nr - 1)) == 0;
+    return written_out ? t->nr <= MAX_COLUMNS : power && t->nr >= 2 && t->nr >= least;
 }
 
 static bool fits_m(const SpaceInside *in, const Recipe *p)
@@ -256,7 +259,7 @@ static bool shares(const SpaceInside *in, const Recipe *p)
 
 /* clang-format off */
 static const Rule rules[] = {
-    {{"lanes", "vectors along n are at least half full; columns that are written out are at most 16"},
+    {{"lanes", "vectors along n are whole powers of two, at least half full; columns that are written out are at most 16"},
      BIT(LANES) | BIT(NR), fits_lanes},
     {{"registers", "accumulators, the vectors of one factor and one of the other fit the vector registers"},
      BIT(LANES) | BIT(MR) | BIT(NR), fits_registers},

@@ -33,6 +33,10 @@ Test(cli_bench, a_product_meets_its_rivals)
     has(r, 0, "default");
     has(r, 0, "naive");
     has(r, 0, "given 1: split n 8; order m n.o k n.i; pack b n.o,k,n.i; vec n.i");
+    r = NC(&env, "bench", "--shape", "m=3,n=40,k=24", "--blocks", "1", "--bf16", "--sweep", "6",
+           "--schedule", "order n m k", "--schedule", "order n m k");
+    has(r, 0, "given 2: order n m k");
+    has(r, 0, "swept: ");
     has(NC(&env, "bench", "--shape", "m=1,n=40,k=24", "--blocks", "1", "--regime", "cold",
            "--format", "json", "--threads", "1"),
         0, "\"contender\": \"default\"");

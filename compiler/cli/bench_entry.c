@@ -5,16 +5,30 @@
 
 #include "cli/bench.h"
 
+/* Its place among the kernels: two entries may have one schedule. */
+static int place_of(Env *e, Program *p, const Kernel *k)
+{
+    int i = 0;
+    while (i < p->kernel.n && strcmp(p->kernel.at[i]->symbol, k->symbol)) {
+        i++;
+    }
+    if (i == p->kernel.n) {
+        *vec_push(&e->model, &p->kernel) = (Kernel *)k;
+    }
+    return i;
+}
+
 void entries_build(Env *e, Entry *entry, int n, Library *lib)
 {
     Program p = {0};
+    int *place = arena_array(&e->kernel, int, n);
     for (int i = 0; i < n; i++) {
-        *vec_push(&e->model, &p.kernel) = (Kernel *)entry[i].k;
+        place[i] = place_of(e, &p, entry[i].k);
     }
     library_build(e, &p, 2, &interrupted, lib);
     for (int i = 0; i < n; i++) {
-        entry[i].fn = lib->fn[i];
-        entry[i].pack = lib->pack[i];
+        entry[i].fn = lib->fn[place[i]];
+        entry[i].pack = lib->pack[place[i]];
     }
 }
 
