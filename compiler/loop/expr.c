@@ -15,8 +15,7 @@ static const uint8_t takes[N_SCALAR_OPS] = {
     [S_LE] = FLOATS | INTS,  [S_LT] = FLOATS | INTS,  [S_NE] = FLOATS | INTS | BOOLS,
     [S_OR] = BOOLS,          [S_NEG] = FLOATS | INTS, [S_EXP] = FLOATS,
     [S_SQRT] = FLOATS,       [S_RECIPROCAL] = FLOATS, [S_SIN] = FLOATS,
-    [S_COS] = FLOATS,        [S_EXP_APPROX] = FLOATS,
-    [S_EXP_FUSED] = FLOATS,
+    [S_COS] = FLOATS,        [S_EXP_APPROX] = FLOATS, [S_EXP_FUSED] = FLOATS,
 };
 
 bool op_takes(ScalarOp op, Dtype t)
@@ -127,6 +126,9 @@ const Expr *x_op(Arena *m, ScalarOp op, const Expr *a, const Expr *b)
         const Expr *x = fold_identity(m, op, a, b);
         if (x) {
             return x;
+        }
+        if ((op == S_LE || op == S_LT || op == S_NE) && expr_eq(a, b)) {
+            return x_const(m, DT_BOOL, (Value){.i = op == S_LE});
         }
     }
     Expr *x = node(m, X_OP, info->to_bool ? DT_BOOL : a->dtype);

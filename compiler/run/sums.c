@@ -6,7 +6,8 @@
  * partial sums are those of the candidate's schedule: one for each private point, then their combination, then the
  * tail. So the bound is that of the terms that are there, some hundred times less than n u sum |t|, and a product
  * of 5,000 that is dropped is seen. Where all terms are multiples of a unit and sum |t| <= 2^24 units, every order
- * is exact and the bound is 0. */
+ * is exact and the bound is 0. Where finite terms can overflow on the way, an infinite sum may become NaN
+ * in another order, and nothing is said of it. */
 #include <float.h>
 #include <math.h>
 
@@ -27,6 +28,7 @@ void sum_start(Points *p, Sum *s)
     for (int l = 0; s->kind == SUM_TERMS && l < p->n; l++) {
         s->err[l] = near_error(init, l);
         s->size[l] = fabs(init->v[l]);
+        s->finite[l] = isfinite(init->v[l]) ? s->size[l] : 0;
         s->open[l] = false;
         for (int g = 0; g < s->n_parts; g++) {
             part_of(s, g)[l] = g == 0 ? init->v[l] : 0;
@@ -84,6 +86,7 @@ static void add_term(Sum *s, const Near *t, int n, int group)
         part[l] += t->v[l];
         s->err[l] += UNIT_ROUNDOFF * (fabs(part[l]) + s->err[l]) + floor_of_product;
         s->size[l] += fabs(t->v[l]);
+        s->finite[l] += isfinite(t->v[l]) ? fabs(t->v[l]) : 0;
     }
 }
 
@@ -121,7 +124,9 @@ static void end_terms(const Points *p, Sum *s)
             err += (double)s->n_terms * 2 * UNIT_ROUNDOFF * (s->size[l] + err);
         }
         bool plain = fabs(v) + err <= FLT_MAX && s->size[l] <= FLT_MAX;
-        bool known = isnan(v) || (isinf(v) && !s->open[l]);
+        bool stays =
+            !s->open[l] && s->finite[l] <= FLT_MAX; /* no partial sum becomes the other */
+        bool known = isnan(v) || (isinf(v) && stays);
         s->value.v[l] = plain || known ? v : 0;
         s->value.err[l] = plain ? err : known ? 0 : INFINITY;
     }

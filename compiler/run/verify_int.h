@@ -116,6 +116,7 @@ typedef struct Sum { /* an accumulator, in every lane */
     int n_parts;
     int64_t n_terms;
     double err[LANES], size[LANES]; /* so far; sum of |terms| */
+    double finite[LANES];           /* the same of those that are */
     bool open[LANES];               /* some term may be anything */
     bool whole;                     /* all terms are multiples of the unit */
     bool joined;                    /* the private sums are one */
