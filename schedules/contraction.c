@@ -237,6 +237,22 @@ static void pack_one(const Builder *b, int panel)
     }
 }
 
+int64_t panel_bytes(const Kernel *k, const Contraction *c, const Tile *t)
+{
+    return axis_constant(k, c->red) * t->nr * (t->bf16 ? 2 : 4);
+}
+
+#define MOST_AHEAD (1 << 20) /* bytes, what a step takes */
+#define FAR_AHEAD 8192       /* where a panel is larger, or of no known size */
+
+/* Every tile of rows asks for the same lines of the next panel, so it is there when it begins. */
+static int64_t bytes_ahead(const Builder *b)
+{
+    int64_t bytes = panel_bytes(b->k, b->c, b->t);
+    bool fits = bytes > 0 && bytes <= MOST_AHEAD - MAX_LINES * LINE_BYTES;
+    return b->t->prefetch != PREFETCH_PANEL ? b->t->prefetch : fits ? bytes : FAR_AHEAD;
+}
+
 /* At each turn of the innermost loop that is one, as many lines as the turn reads. */
 static void prefetch_one(const Builder *b, int panel)
 {
@@ -248,7 +264,7 @@ static void prefetch_one(const Builder *b, int panel)
     for (int i = 0; i < (lines < most ? lines : most); i++) {
         schedule_add(b->s, STEP_PREFETCH, "%s %s%s %d",
                      b->k->operand.at[b->c->panel[panel]].name, b->red, half,
-                     b->t->prefetch + i * LINE_BYTES);
+                     (int)bytes_ahead(b) + i * LINE_BYTES);
     }
 }
 

@@ -2,8 +2,8 @@
  * operands go into panels; lanes along the reduction where they cannot.
  *
  *     many rows     mr x 2 vectors: as many rows as leave a register for every vector of the
- *                   panels and one for the other factor
- *     2..14 rows    exactly these, and the panels are fetched ahead
+ *                   panels and one for the other factor; the next panel is fetched meanwhile
+ *     2..14 rows    exactly these
  *     one row       up to 4 vectors wide: nothing is reused, memory is all that counts
  *     attention     of one row: many short dot products beside each other, or all columns at once
  *
@@ -107,12 +107,17 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
                  .kc = (int)l->c.chunk,
                  .cut = l->c.cut != NULL,
                  .panels = panels,
-                 .prefetch = few ? PREFETCH_BYTES : 0,
+                 .prefetch = !panels  ? 0
+                             : m == 1 ? PREFETCH_BYTES
+                                      : PREFETCH_PANEL,
                  .bf16 = few,
                  .fma = hint_target(hint)->fused,
                  .approx = exp_for(hint, l->c.exp)};
     while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
+    }
+    if (tile.prefetch == PREFETCH_PANEL && panel_bytes(l->k, &l->c, &tile) <= MOST_PREFETCH) {
+        tile.prefetch = 0; /* what is so near is there */
     }
     share(l, hint, &tile);
     return tile;

@@ -123,6 +123,8 @@ bool look_contraction(Env *e, const Kernel *k, Contraction *c); /* false: it is 
 enum { LANES_NONE, LANES_N, LANES_STAGED }; /* Tile.lanes; else so many along the reduction */
 enum { PAR_NONE, PAR_BATCH, PAR_OUTER };    /* Tile.par: of m and n the outer one */
 enum { EXP_LIBM, EXP_POLYNOMIAL, EXP_FUSED };
+enum { MOST_PREFETCH = 4096 };       /* a distance; a panel that is a distance too is larger */
+enum { PREFETCH_PANEL = 1 };         /* Tile.prefetch: the same place of the next panel */
 enum { TAIL_BY_PEEL, TAIL_BY_MASK }; /* RowRecipe.tail, PointRecipe.tail */
 
 typedef struct Tile {
@@ -137,7 +139,7 @@ typedef struct Tile {
     int panels;   /* pack what can be packed */
     int m_outer;  /* the loop over tiles of m stands outside that of n */
     int par;      /* which loop threads share */
-    int prefetch; /* bytes ahead in the panels; 0: none */
+    int prefetch; /* bytes ahead in the panels; PREFETCH_PANEL; 0: none */
     int bf16;     /* panels stored as bf16 */
     int fma, approx;
 } Tile;
@@ -178,6 +180,8 @@ DefaultFn default_contraction, default_row, default_elementwise, default_gather,
  * whether the caches hold a panel until the next tile of rows reads it again */
 int tile_registers(const Look *l, const Target *t, const Tile *tile);
 bool panel_fits(const Look *l, const PickHint *hint, const Tile *tile);
+/* Of one operand; not above 0 where k is not known. */
+int64_t panel_bytes(const Kernel *k, const Contraction *c, const Tile *t);
 
 /* row.c, points.c: lanes that fit the axes, powers of two; turns of the loop that is shared */
 int row_lanes(const Look *l, const AxisList *axes, int64_t widest); /* 0: too short for any */

@@ -22,7 +22,7 @@ static const KnobRow knobs[N_KNOBS] = {
     [PANELS] = {"layout", offsetof(Tile, panels), "constant operands as they are, or in panels", {"rows", "panels"}, NULL},
     [M_OUTER] = {"outer", offsetof(Tile, m_outer), "which of the two loops over tiles is outside", {"n", "m"}, NULL},
     [PAR] = {"threads", offsetof(Tile, par), "which loop threads share", {"none", "batch", "outer"}, NULL},
-    [PREFETCH] = {"prefetch", offsetof(Tile, prefetch), "bytes ahead in the panels", {"none"}, NULL},
+    [PREFETCH] = {"prefetch", offsetof(Tile, prefetch), "bytes ahead in the panels, or the next panel", {"none", "panel"}, NULL},
     [BF16] = {"store", offsetof(Tile, bf16), "type in which panels are stored, losslessly", {"f32", "bf16"}, NULL},
     [FMA] = {"fma", offsetof(Tile, fma), "multiply and add in one rounding", {"no", "yes"}, NULL},
     [APPROX] = {"exp", offsetof(Tile, approx), "exp by libm, by the polynomial, or by that with its products and sums fused", {"libm", "polynomial", "fused"}, NULL},
@@ -149,7 +149,8 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     }
     choice_add(&s->knob[PREFETCH], 0);
     if (l->c.n_panels > 0) {
-        choice_powers(&s->knob[PREFETCH], 256, 4096);
+        choice_add(&s->knob[PREFETCH], PREFETCH_PANEL);
+        choice_powers(&s->knob[PREFETCH], 256, MOST_PREFETCH);
     }
     choice_flag(&s->knob[BF16], can_store_bf16(e, l, f));
     choice_flag(&s->knob[FMA], true);
@@ -235,8 +236,9 @@ static bool stages(const SpaceInside *in, const Recipe *p)
 
 static bool fetches(const SpaceInside *in, const Recipe *p)
 {
-    (void)in;
-    return p->tile.panels || !p->tile.prefetch;
+    int64_t bytes = panel_bytes(in->look.k, &in->look.c, &p->tile);
+    bool near = p->tile.prefetch == PREFETCH_PANEL && bytes > 0 && bytes <= MOST_PREFETCH;
+    return !p->tile.prefetch || (p->tile.panels && !near);
 }
 
 static bool stores(const SpaceInside *in, const Recipe *p)
@@ -277,7 +279,7 @@ static const Rule rules[] = {
      BIT(LANES) | BIT(M_OUTER) | BIT(PAR), stages},
     {{"threads", "the shared loop turns more than once, and is one loop"},
      BIT(MR) | BIT(NR) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
-    {{"prefetch", "only panels are read in a line that can be foreseen"}, BIT(PANELS) | BIT(PREFETCH), fetches},
+    {{"prefetch", "only panels are read in a line that can be foreseen, and the next one is no distance away if it is small"}, BIT(PANELS) | BIT(PREFETCH) | BIT(NR) | BIT(BF16), fetches},
     {{"store", "operands change their type only as they are packed"}, BIT(PANELS) | BIT(BF16), stores},
 };
 /* clang-format on */
