@@ -76,6 +76,8 @@ $(OUT)/obj/%.o: %.c $(OUT)/compile.stamp
 	$(call say,CC)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
+$(OUT)/obj/db/schema.o: db/schema.sql # which it contains
+
 $(OUT)/libnanocompile.a: $(call objects,$(LIB_SRC))
 $(OUT)/libharness.a: $(call objects,$(HARNESS_SRC))
 $(LIBRARIES): $(LINKED)
@@ -88,7 +90,7 @@ $(OUT)/libnanocompile.so: $(call objects,$(LIB_SRC)) $(LINKED)
 
 link = $(Q)$(LINK) $(1) -o $@ $(filter %.o,$^) $(LIBRARIES) $(LIBS)
 define program
-$(OUT)/$(2): $(call objects,$(sort $(1)/main.c $(wildcard $(filter %/cli,$(1))/*.c)))
+$(OUT)/$(2): $(call objects,$(sort $(1)/main.c $(wildcard $(filter %/cli,$(1))/*.c $(1)/cli/*.c)))
 endef
 $(foreach p,$(MAINS),$(eval $(call program,$(firstword $(subst =, ,$p)),$(lastword $(subst =, ,$p)))))
 $(PROGRAMS): $(LIBRARIES) $(LINKED)

@@ -251,6 +251,46 @@ Test(verify_faults, one_wrong_element_where_the_reference_is_a_sample)
     must_work(&env, too_dear, NULL);
 }
 
+/* Fewer runs find the same: of tails on integers only, and of what was verified before on floats only. */
+static void with_fewer_runs(Env *e, void *arg)
+{
+    static const int64_t no_other_size = 0;
+    Built b;
+    Verdict v;
+    (void)arg;
+    build(e, &b, product_text, PANELS);
+    const Kernel *naive = b.bench.at[0].naive;
+    VerifyOptions o = {
+        .syms = (const int64_t[]){12}, .seed = 1, .n_seeds = 1, .in_process = true};
+    cr_assert(verify_kernel(e, naive, &b.kernel, &o, &v), "%s", v.text);
+    int all = v.n_runs;
+    o.tails_once = true;
+    cr_assert(verify_kernel(e, naive, &b.kernel, &o, &v), "%s", v.text);
+    cr_expect(v.n_runs < all && v.n_runs > 3, "%d of %d", v.n_runs, all);
+    right = b.kernel.fn;
+    b.kernel.fn = leave_tail_row;
+    cr_expect_not(verify_kernel(e, naive, &b.kernel, &o, &v));
+    o = (VerifyOptions){.syms = o.syms,
+                        .seed = 1,
+                        .n_seeds = 1,
+                        .in_process = true,
+                        .sizes = &no_other_size,
+                        .briefly = true};
+    b.kernel.fn = right;
+    cr_assert(verify_kernel(e, naive, &b.kernel, &o, &v), "%s", v.text);
+    cr_expect_eq(v.n_runs, 1);
+    n_calls = 0;
+    b.kernel.fn = right_only_once;
+    cr_expect_not(verify_kernel(e, naive, &b.kernel, &o, &v));
+    cr_expect(strstr(v.text, "(floats"), "%s", v.text);
+    built_close(&b);
+}
+
+Test(verify_faults, fewer_runs_find_a_tail_and_a_second_call)
+{
+    must_work(&env, with_fewer_runs, NULL);
+}
+
 /* ---- guard pages: the fault ends the process, and the verdict says where ---- */
 
 typedef struct Crash {

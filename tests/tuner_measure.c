@@ -37,16 +37,16 @@ TestSuite(tuner_measure, .init = start, .fini = stop);
 
 /* ---- contenders that take a known time ---- */
 
-typedef struct Runner {
+typedef struct FakeRun {
     uint64_t ns; /* of a call */
     int calls;
     const char *name;
     char *log; /* of names in the order they ran; may be NULL */
-} Runner;
+} FakeRun;
 
 static void run(void *ctx)
 {
-    Runner *r = ctx;
+    FakeRun *r = ctx;
     fake_ns += r->ns;
     r->calls++;
     if (r->log) {
@@ -54,7 +54,7 @@ static void run(void *ctx)
     }
 }
 
-static Runner slow = {.ns = 30000, .name = "s"}, fast = {.ns = 1000, .name = "f"};
+static FakeRun slow = {.ns = 30000, .name = "s"}, fast = {.ns = 1000, .name = "f"};
 static const Contender both[] = {{"slow", run, &slow}, {"fast", run, &fast}};
 
 static MeasurePlan plan_of(int n_blocks, int n_rounds)
@@ -174,13 +174,13 @@ static volatile int stop_flag;
 static void run_then_stop(void *ctx)
 {
     run(ctx);
-    Runner *r = ctx;
+    FakeRun *r = ctx;
     stop_flag = r->calls >= 40;
 }
 
 Test(tuner_measure, stopped_it_keeps_the_blocks_that_were_complete)
 {
-    Runner r = {.ns = 20000};
+    FakeRun r = {.ns = 20000};
     const Contender one = {"one", run_then_stop, &r};
     MeasurePlan plan = plan_of(100, 10);
     plan.stop = &stop_flag;
@@ -338,7 +338,7 @@ Test(tuner_measure, blocks_carry_probes_of_the_same_ring)
     must_work(&env, set_up, &s);
     Prober prober = prober_of(&s.machine, s.pool, &s.ring);
     MeasurePlan plan = plan_of(2, 2);
-    Runner r = {.ns = 1};
+    FakeRun r = {.ns = 1};
     const Contender one = {"one", run, &r};
     Measured m;
     measure(&env, &one, 1, &plan, &prober, &m);

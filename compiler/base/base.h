@@ -139,6 +139,43 @@ void buf_printf(Buf *b, const char *fmt, ...) PRINTF(2, 3);
 void buf_pad(Buf *b, size_t column, size_t line_start); /* spaces up to a column of the line */
 void buf_json(Buf *b, const char *s, size_t len);       /* a quoted, escaped JSON string */
 
+/* ---- table.c: listings in five formats ------------------------------------ */
+
+#define FORMATS(X)  \
+    X(TEXT, "text") \
+    X(MD, "md")     \
+    X(CSV, "csv")   \
+    X(JSON, "json") \
+    X(TEX, "tex")
+
+typedef enum Format {
+#define X(id, name) FORMAT_##id,
+    FORMATS(X) N_FORMATS
+#undef X
+} Format;
+
+extern const char *const format_name[N_FORMATS];
+
+typedef struct Table {
+    Arena *arena;
+    const char *name; /* of the JSON array */
+    int n_columns;
+    /* A heading that starts with '#' is a number: right-aligned, bare in JSON. */
+    const char *column[32];
+    Vec(const char *) cell; /* row after row */
+} Table;
+
+void table_init(Table *t, Arena *a, const char *name, int n_columns,
+                const char *const *columns);
+void table_cell(Table *t, const char *fmt, ...) PRINTF(2, 3);
+void table_number(Table *t, double v, const char *fmt);    /* empty unless finite */
+int table_rows(const Table *t);                            /* without the heading */
+const char *table_at(const Table *t, int row, int column); /* row -1: the heading, bare */
+bool table_is_number(const Table *t, int column);
+void table_print(const Table *t, Format format, Buf *out);
+void table_json_member(const Table *t, Buf *out); /* "NAME": [...], for objects with several */
+void tex_text(Buf *out, const char *s);           /* with TeX's own characters escaped */
+
 /* ---- hash.c: XXH3-128 keys, and a map keyed by them ---------------------- */
 
 typedef struct Hash {
@@ -166,6 +203,7 @@ typedef struct Rng {
     uint64_t s[4];
 } Rng;
 
+uint64_t splitmix64(uint64_t *state); /* the next of a stream that is as good as its seed */
 void rng_seed(Rng *r, uint64_t seed);
 uint64_t rng_u64(Rng *r);
 uint64_t rng_below(Rng *r, uint64_t n); /* uniform in [0, n), n > 0, no modulo bias */
@@ -202,6 +240,8 @@ struct dirent;
     X(int, poll, (struct pollfd *fds, unsigned long n, int timeout_ms), (fds, n, timeout_ms), -1) \
     X(pid_t, spawn, (const char *path, char *const argv[], char *const envp[], int fd_out), \
       (path, argv, envp, fd_out), -1)                                                       \
+    X(int, memfd, (const char *name, off_t bytes), (name, bytes), -1)                       \
+    X(int, pidfd, (pid_t pid), (pid), -1)                                                   \
     X(pid_t, waitpid, (pid_t pid, int *status, int flags), (pid, status, flags), -1)        \
     X(int, kill, (pid_t pid, int sig), (pid, sig), -1)                                      \
     X(void *, dlopen, (const char *path, int flags), (path, flags), NULL)                   \
@@ -223,6 +263,9 @@ extern const Os os_system; /* the real calls, for tests that wrap and restore */
 /* os.spawn: posix_spawnp (a name without a slash is looked up in PATH) with stdin from /dev/null,
  * stdout and stderr to fd_out, its own process group, default signals; envp NULL: ours.
  * Returns the pid, or -1 with errno. */
+
+/* os.memfd: memory with a descriptor and no name in any folder, so many bytes of zeros. os.pidfd: a
+ * descriptor that poll finds readable when the process has ended. */
 
 uint64_t os_now_ns(void); /* CLOCK_MONOTONIC */
 /* Whole files. The text gets a NUL behind its last byte. False fills err (names the path). */

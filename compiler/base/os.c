@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +74,23 @@ static pid_t spawn(const char *path, char *const argv[], char *const envp[], int
     return err ? -1 : pid;
 }
 
+static int make_memfd(const char *name, off_t bytes)
+{
+    int fd = memfd_create(name, MFD_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, bytes) != 0) {
+        int why = errno;
+        close(fd);
+        errno = why;
+        return -1;
+    }
+    return fd;
+}
+
+static int open_pidfd(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0); /* closed on exec by itself */
+}
+
 static int poll_fds(struct pollfd *fds, unsigned long n, int timeout_ms)
 {
     return poll(fds, n, timeout_ms);
@@ -85,8 +103,8 @@ static int poll_fds(struct pollfd *fds, unsigned long n, int timeout_ms)
         .rename = rename, .unlink = unlink, .mkdir = mkdir, .rmdir = rmdir,         \
         .mkdtemp = mkdtemp, .mmap = mmap, .munmap = munmap, .madvise = madvise,     \
         .pipe = pipe_cloexec, .poll = poll_fds, .spawn = spawn, .waitpid = waitpid, \
-        .kill = kill, .dlopen = dlopen, .dlsym = dlsym, .dlclose = dlclose,         \
-        .clock_gettime = clock_gettime,                                             \
+        .memfd = make_memfd, .pidfd = open_pidfd, .kill = kill, .dlopen = dlopen,   \
+        .dlsym = dlsym, .dlclose = dlclose, .clock_gettime = clock_gettime,         \
     }
 
 Os os = SYSTEM_CALLS;

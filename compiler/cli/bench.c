@@ -25,7 +25,7 @@ typedef struct Options {
     Format format;
 } Options;
 
-typedef struct Race {
+typedef struct Contest {
     Env *e;
     const Options *o;
     Machine machine;
@@ -38,11 +38,11 @@ typedef struct Race {
     Library lib, swept;
     Ring probe_ring;
     Table table;
-} Race;
+} Contest;
 
 /* ---- which kernels ---- */
 
-static Kernel *product_kernel(Race *r)
+static Kernel *product_kernel(Contest *r)
 {
     const Options *o = r->o;
     const char *text = arena_printf(
@@ -56,7 +56,7 @@ static Kernel *product_kernel(Race *r)
     return p->kernel.at[0];
 }
 
-static Kernel *model_kernel(Race *r)
+static Kernel *model_kernel(Contest *r)
 {
     Compile c;
     Sizes z;
@@ -77,18 +77,18 @@ static Kernel *model_kernel(Race *r)
          r->o->source.path, r->o->kernel);
 }
 
-static void add_entry(Race *r, const char *name, const Schedule *s)
+static void add_entry(Contest *r, const char *name, const Schedule *s)
 {
     Err why;
     Entry *x = &r->entry[r->n_entries++];
-    *x = (Entry){.name = name, .naive = r->naive, .syms = r->syms};
-    x->k = kernel_schedule(r->e, &r->e->model, r->naive, s, s->n, &why);
-    if (!x->k) {
+    *x = (Entry){.name = name, .naive = r->naive, .r = {.syms = r->syms}};
+    x->r.k = kernel_schedule(r->e, &r->e->model, r->naive, s, s->n, &why);
+    if (!x->r.k) {
         fail_err(r->e, &why);
     }
 }
 
-static PickHint hint_here(const Race *r)
+static PickHint hint_here(const Contest *r)
 {
     PickHint hint = {.target = target_of(&r->machine),
                      .l1d_bytes = r->machine.l1d_bytes,
@@ -99,7 +99,7 @@ static PickHint hint_here(const Race *r)
     return hint;
 }
 
-static void add_entries(Race *r)
+static void add_entries(Contest *r)
 {
     PickHint hint = hint_here(r);
     Schedule s = {0}, in_place;
@@ -122,18 +122,18 @@ static void add_entries(Race *r)
     }
 }
 
-static void prepare_entries(Race *r, int first, Library *lib)
+static void prepare_entries(Contest *r, int first, Library *lib)
 {
     Env *e = r->e;
     entries_build(e, &r->entry[first], r->n_entries - first, lib);
     for (int i = first; i < r->n_entries; i++) {
         entry_verify(e, &r->entry[i], r->o->seed);
-        entry_fill(e, &r->entry[i], &r->place, i ? r->entry[0].param : NULL);
+        entry_fill(e, &r->entry[i], &r->place, i ? r->entry[0].r.param : NULL);
     }
 }
 
 /* Behind the others, whose operands it is timed with. */
-static void add_swept(Race *r)
+static void add_swept(Contest *r)
 {
     PickHint hint = hint_here(r);
     Space space;
@@ -152,7 +152,7 @@ typedef struct Work {
 } Work;
 
 /* As k stores its operands. */
-static Work work_of(Race *r, const Kernel *k)
+static Work work_of(Contest *r, const Kernel *k)
 {
     Work w = {0};
     Sizes z = {0};
@@ -178,9 +178,9 @@ static Work work_of(Race *r, const Kernel *k)
     return w;
 }
 
-static void result_row(Race *r, const Measured *m, int i, int best_rival)
+static void result_row(Contest *r, const Measured *m, int i, int best_rival)
 {
-    Work w = work_of(r, i < r->n_entries ? r->entry[i].k : r->naive);
+    Work w = work_of(r, i < r->n_entries ? r->entry[i].r.k : r->naive);
     Summary s = measure_summary(r->e, m, i);
     Interval part = measure_fraction(r->e, m, i, w.cold_bytes, w.flops);
     table_cell(&r->table, "%s", m->contender[i].name);
@@ -208,15 +208,15 @@ static int openblas_of(const Measured *m)
     return -1;
 }
 
-static void print_schedules(const Race *r, Buf *out)
+static void print_schedules(const Contest *r, Buf *out)
 {
     for (int i = 0; i < r->n_entries; i++) {
         buf_printf(out, "%s: %s\n", r->entry[i].name,
-                   r->entry[i].k->schedule ? r->entry[i].k->schedule : "no steps");
+                   r->entry[i].r.k->schedule ? r->entry[i].r.k->schedule : "no steps");
     }
 }
 
-static void print_race(Race *r, const Measured *m)
+static void print_race(Contest *r, const Measured *m)
 {
     static const char *const columns[] = {
         "contender", "#median us", "#min us",   "#iqr %",      "#GFLOP/s",
@@ -248,7 +248,7 @@ static void print_race(Race *r, const Measured *m)
     cli_flush(&out);
 }
 
-static void run_race(Race *r)
+static void run_race(Contest *r)
 {
     Contender c[MAX_ENTRIES + 4 + MAX_RIVALS];
     int n = 0;
@@ -257,7 +257,7 @@ static void run_race(Race *r)
     plan.n_blocks = r->o->n_blocks;
     plan.stop = &interrupted;
     for (int i = 0; i < r->n_entries; i++) {
-        c[n++] = (Contender){r->entry[i].name, entry_run, &r->entry[i]};
+        c[n++] = (Contender){r->entry[i].name, runnable_call, &r->entry[i].r};
     }
     for (int i = 0; i < r->rivals.n; i++) {
         c[n++] = (Contender){r->rivals.at[i].row->name, rival_run, &r->rivals.at[i]};
@@ -277,7 +277,7 @@ static void run_race(Race *r)
 
 static void race(Env *e, void *arg)
 {
-    Race *r = arg;
+    Contest *r = arg;
     Err err;
     r->place.ring_limit_bytes =
         (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / (MAX_ENTRIES + 6);
@@ -295,16 +295,16 @@ static void race(Env *e, void *arg)
     }
     if (r->rivals.open) {
         rivals_add(e, &r->rivals, &r->place, (const int64_t[]){r->o->m, r->o->n, r->o->k},
-                   r->entry[0].param);
+                   r->entry[0].r.param);
     }
     run_race(r);
 }
 
 static void end_race(void *arg)
 {
-    Race *r = arg;
+    Contest *r = arg;
     for (int i = 0; i < r->n_entries; i++) {
-        entry_release(&r->entry[i]);
+        runnable_release(&r->entry[i].r);
     }
     if (r->probe_ring.n_copies) {
         ring_release(&r->probe_ring);
@@ -319,7 +319,7 @@ static void end_race(void *arg)
 
 static void peaks_body(Env *e, void *arg)
 {
-    Race *r = arg;
+    Contest *r = arg;
     Err err;
     if (!(r->place.pool = pool_new(r->place.n_threads, &err))) {
         fail_err(e, &err);
@@ -329,7 +329,7 @@ static void peaks_body(Env *e, void *arg)
 
 static void bench_body(Env *e, void *arg)
 {
-    Race *r = arena_new(&e->model, Race);
+    Contest *r = arena_new(&e->model, Contest);
     r->e = e;
     r->o = arg;
     catch_interrupt();

@@ -9,13 +9,8 @@
 
 typedef struct Entry { /* a generated kernel in a race */
     const char *name;
-    const Kernel *naive, *k;
-    Pool *pool; /* NULL: the kernel has no parallel axis */
-    KernelFn fn;
-    PackFn *pack;
-    void **param; /* by operand */
-    Ring *ring;   /* by operand; no copies: the operand stays where it is */
-    const int64_t *syms;
+    const Kernel *naive;
+    Runnable r;
 } Entry;
 
 typedef struct Place { /* where a race takes place */
@@ -27,13 +22,11 @@ typedef struct Place { /* where a race takes place */
     uint64_t seed;
 } Place;
 
-/* Compiles all of them together: kernels[i] becomes entry[i].fn and .pack. */
+/* Compiles all of them together: entry[i].r.k becomes its .fn and .pack. */
 void entries_build(Env *e, Entry *entry, int n, Library *lib);
 /* Operands from the seed, the same for every entry of the same operands; constants in rings where it is cold.
  * shared: by operand, what another entry made; NULL: it makes its own. */
 void entry_fill(Env *e, Entry *x, const Place *at, void *const *shared);
-void entry_release(Entry *x);
-void entry_run(void *ctx); /* one call; takes the next copies */
 /* Fails with E_RANGE and the verdict's sentence when the kernel is not the naive nest. */
 void entry_verify(Env *e, const Entry *x, uint64_t seed);
 

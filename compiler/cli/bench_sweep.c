@@ -20,17 +20,17 @@ typedef struct Sweep {
 static double time_entry(Sweep *s, Entry *x)
 {
     MeasurePlan plan = measure_plan(s->at->seed);
-    Contender c = {x->name, entry_run, x};
+    Contender c = {x->name, runnable_call, &x->r};
     Measured m;
     plan.n_blocks = 1;
     plan.max_rounds = 7;
     plan.block_ns = 4000000;
     plan.warm_ns = 1000000;
     plan.stop = &interrupted;
-    entry_fill(s->e, x, s->at, s->like->param);
+    entry_fill(s->e, x, s->at, s->like->r.param);
     measure(s->e, &c, 1, &plan, NULL, &m);
     double ns = m.n_blocks ? measure_summary(s->e, &m, 0).median_ns : INFINITY;
-    entry_release(x);
+    runnable_release(&x->r);
     return ns;
 }
 
@@ -66,9 +66,10 @@ static void try_points(Sweep *s, Point *p, int n)
         Schedule steps;
         Err why;
         space_schedule(s->space, &p[i], &steps);
-        x[i] = (Entry){.name = "swept", .naive = s->like->naive, .syms = s->like->syms};
-        x[i].k = kernel_schedule(s->e, &s->e->model, x[i].naive, &steps, steps.n, &why);
-        if (!x[i].k) {
+        x[i] =
+            (Entry){.name = "swept", .naive = s->like->naive, .r = {.syms = s->like->r.syms}};
+        x[i].r.k = kernel_schedule(s->e, &s->e->model, x[i].naive, &steps, steps.n, &why);
+        if (!x[i].r.k) {
             fail_err(s->e, &why);
         }
     }

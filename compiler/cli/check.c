@@ -180,7 +180,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_check(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"format", 'f', "text|md|csv|json", 0, "of the listing (default: text)", 0}, {0}};
+        {"format", 'f', "text|md|csv|json|tex", 0, "of the listing (default: text)", 0}, {0}};
     static const struct argp argp = {
         .options = options,
         .parser = parse,

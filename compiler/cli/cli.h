@@ -42,7 +42,6 @@ extern volatile int interrupted; /* Ctrl-C came: end what runs. A second one end
 void catch_interrupt(void);      /* from now on, and interrupted is 0 again */
 
 /* ---- options.c: values of options; name: without its dashes -------------------------- */
-typedef enum Format { FORMAT_TEXT, FORMAT_MD, FORMAT_CSV, FORMAT_JSON } Format;
 int64_t option_int(struct argp_state *state, const char *name, const char *text, int64_t least,
                    int64_t most);
 double option_real(struct argp_state *state, const char *name, const char *text);
@@ -93,22 +92,6 @@ void source_sizes(Env *e, const Source *s, const Graph *g, Sizes *z);
 
 /* Is kernel i meant by a number, a kind, a symbol or the beginning of a hash? NULL: all are. */
 bool kernel_named(const Program *p, int i, const char *name);
-
-/* ---- table.c: listings in four formats ----------------------------------------------- */
-typedef struct Table {
-    Arena *arena;
-    const char *name; /* of the JSON array */
-    int n_columns;
-    /* A heading that starts with '#' is a number: right-aligned, bare in JSON. */
-    const char *column[16];
-    Vec(const char *) cell; /* row after row */
-} Table;
-
-void table_init(Table *t, Arena *a, const char *name, int n_columns,
-                const char *const *columns);
-void table_cell(Table *t, const char *fmt, ...) PRINTF(2, 3);
-void table_number(Table *t, double v, const char *fmt); /* empty unless finite */
-void table_print(const Table *t, Format format, Buf *out);
 
 /* ---- space.c: `dump space`: knobs, rules, counts and the default of kernels ------------ */
 /* For this machine; sizes that were said are usual. */

@@ -75,6 +75,5 @@ unsigned option_stages(struct argp_state *state, const char *name, const char *l
 
 Format option_format(struct argp_state *state, const char *text)
 {
-    static const char *const formats[] = {"text", "md", "csv", "json"};
-    return (Format)option_choice(state, "format", text, countof(formats), formats);
+    return (Format)option_choice(state, "format", text, N_FORMATS, format_name);
 }

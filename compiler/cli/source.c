@@ -33,7 +33,7 @@ static const struct argp_option options[] = {
     {"seq", KEY_SEQ, "N", 0, "value of the symbol seq (default: 1)", 2},
     {"past", KEY_PAST, "N", 0, "value of the symbol past (default: 0)", 2},
     {"set", KEY_SET, "NAME=N", 0, "value of any symbol (default: 2; capacity: 128)", 2},
-    {"format", KEY_FORMAT, "text|md|csv|json", 0, "of listings (default: text)", 3},
+    {"format", KEY_FORMAT, "text|md|csv|json|tex", 0, "of listings (default: text)", 3},
     {"time", KEY_TIME, NULL, 0, "print time per stage to stderr", 3},
     {0},
 };

@@ -150,6 +150,8 @@ typedef struct VerifyOptions {
     const int64_t *sizes;
     int n_sizes;
     bool in_process; /* canaries around buffers, and no guard pages */
+    bool tails_once; /* other sizes on small integers only, where every slip is an inequality */
+    bool briefly;    /* floats alone: what was verified before is looked at once more */
     double
         work; /* expression nodes of the naive nest that one run evaluates; 0: the default. Where it
                              has more, points are sampled, and contractions checked by random sums */

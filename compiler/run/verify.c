@@ -58,7 +58,8 @@ static double work_of(const VerifyRun *x, bool first)
 static bool run_round(Verification *p, Round round, int nth_seed)
 {
     VerifyRun *x = &p->run;
-    bool tails = nth_seed == 0 && (round == ROUND_INTEGERS || round == ROUND_FLOATS);
+    bool tails = nth_seed == 0 &&
+                 (round == ROUND_INTEGERS || (round == ROUND_FLOATS && !x->o->tails_once));
     int n_sizes = tails ? p->n_sizes : 1;
     for (int i = 0; i < n_sizes; i++) {
         x->syms = p->tails + i * x->naive->n_syms;
@@ -79,7 +80,8 @@ static bool run_rounds(Verification *p)
     int n_seeds = p->run.o->n_seeds > 0 ? p->run.o->n_seeds : DEFAULT_SEEDS;
     for (int seed = 0; seed < n_seeds; seed++) {
         for (int round = 0; round < N_ROUNDS; round++) {
-            bool applies = round != ROUND_BAD_INDEX || kernel_fails(p->run.naive);
+            bool applies = (round != ROUND_BAD_INDEX || kernel_fails(p->run.naive)) &&
+                           (round == ROUND_FLOATS || !p->run.o->briefly);
             if (applies && !run_round(p, (Round)round, seed)) {
                 return false;
             }

@@ -1,0 +1,289 @@
+/* runs.c - what ran where: runs and how they ended, machines with what bound them, compilers,
+ * calibrations, builds and what their call sites missed. */
+#include <math.h>
+#include <string.h>
+
+#include "reports/reports.h"
+
+#define PEOPLE COLUMN_PEOPLE
+#define MACHINE COLUMN_MACHINE
+#define NUMBER COLUMN_NUMBER
+
+/* ---- runs ---- */
+
+const Sheet sheet_runs = {
+    "runs",
+    "a command that recorded something",
+    {{"run", 0, "its id"},
+     {"started", 0, "when, UTC"},
+     {"took", NUMBER | PEOPLE, "from start to end"},
+     {"took_ns", NUMBER | MACHINE, "from start to end; empty: it has no end"},
+     {"ending", 0, "how it ended: finished, budget, exhausted, interrupted, failed ..."},
+     {"tasks", NUMBER, "that it worked on"},
+     {"trials", NUMBER, "candidates tried"},
+     {"failed", NUMBER, "of them those that did not end well"},
+     {"winners", NUMBER, "that it proved"},
+     {"strategy", 0, "how candidates were chosen"},
+     {"seed", 0, "that all choices follow from"},
+     {"budget", PEOPLE, "that it was given"},
+     {"budget_ns", NUMBER | MACHINE, "that it was given, in time"},
+     {"budget_trials", NUMBER | MACHINE, "that it was given, in candidates"},
+     {"version", 0, "of the program"},
+     {"command", 0, "its words"},
+     {"why", 0, "what there is to say about its end"}}};
+
+static const char select_runs[] =
+    "SELECT r.id, r.started_ns, r.ended_ns, r.ending, (SELECT count(*) FROM run_task rt WHERE "
+    "rt.run = r.id), (SELECT count(*) FROM trial t WHERE t.run = r.id), (SELECT count(*) FROM "
+    "trial t WHERE t.run = r.id AND t.status <> 'ok'), (SELECT count(*) FROM winner w WHERE "
+    "w.run "
+    "= r.id), r.strategy, printf('%u', r.seed), r.budget_ns, r.budget_trials, r.program || ' ' "
+    "|| "
+    "r.version, r.command, r.why FROM run r ORDER BY r.started_ns, r.id";
+
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+static void put_budget(Report *r, int64_t ns, int64_t trials)
+{
+    cell_add(r, "%s",
+             ns != DB_NONE       ? ns_text(r->a, (double)ns)
+             : trials != DB_NONE ? arena_printf(r->a, "%lld trials", (long long)trials)
+                                 : "none");
+    cell_add_int(r, ns);
+    cell_add_int(r, trials);
+}
+
+void report_runs(Report *r)
+{
+    report_sheet(r, &sheet_runs);
+    DbSql *q = QUERY_ALL(r, select_runs);
+    while (db_sql_next(q)) {
+        int64_t started = cell_int(q, 1), ended = cell_int(q, 2);
+        double took = ended == DB_NONE ? NAN : (double)(ended - started);
+        cell_add(r, "%s", db_sql_cell(q, 0).text);
+        cell_add_time(r, started);
+        cell_add_ns(r, took);
+        cell_add_ns(r, took);
+        cell_add(r, "%s",
+                 ended == DB_NONE ? "runs, or was killed" : or_empty(cell_text(r, q, 3)));
+        for (int i = 4; i < 8; i++) {
+            cell_add_int(r, cell_int(q, i));
+        }
+        cell_add(r, "%s", or_empty(cell_text(r, q, 8)));
+        cell_add(r, "%s", db_sql_cell(q, 9).text);
+        put_budget(r, cell_int(q, 10), cell_int(q, 11));
+        cell_add(r, "%s", or_empty(cell_text(r, q, 12)));
+        cell_add(r, "%s", or_empty(cell_text(r, q, 13)));
+        cell_add(r, "%s", or_empty(cell_text(r, q, 14)));
+    }
+    report_has_runs(r);
+}
+
+/* ---- machine ---- */
+
+const Sheet sheet_machine = {
+    "machine",
+    "a fact about a machine or a compiler that something ran with",
+    {{"of", 0, "machine or compiler, and the first digits of its id"},
+     {"fact", 0, "column of the table machine or toolchain, as db/schema.sql describes it"},
+     {"value", 0, "as recorded"},
+     {"part", 0, "hard: decides whether a winner serves; soft: told only"}}};
+
+static bool is_hard(const char *fact)
+{
+    static const char *const hard[] = {"isa",      "l1d_bytes", "l2_bytes",
+                                       "l3_bytes", "n_cores",   "version",
+                                       "words",    "flags",     "target"};
+    for (size_t i = 0; i < countof(hard); i++) {
+        if (!strcmp(hard[i], fact)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Every column of every row but its keys: a column that the schema gains shows up by itself. */
+static void put_facts(Report *r, const char *of, const char *sql)
+{
+    DbSql *q = QUERY_ALL(r, sql);
+    int n = db_sql_columns(q);
+    while (db_sql_next(q)) {
+        const char *who = arena_printf(r->a, "%s %.8s", of, db_sql_cell(q, 0).text);
+        for (int i = 2; i < n; i++) {
+            const char *name = arena_str(r->a, db_sql_name(q, i));
+            cell_add(r, "%s", who);
+            cell_add(r, "%s", name);
+            DbCell c = db_sql_cell(q, i);
+            cell_add(r, "%s", c.kind == DB_NULL ? "(not known)" : c.text);
+            cell_add(r, "%s", is_hard(name) ? "hard" : "soft");
+        }
+    }
+}
+
+static void say_bounds(Report *r)
+{
+    DbSql *q =
+        QUERY_ALL(r, "SELECT substr(id, 1, 8), n_cores, n_online, n_affinity, cpu_quota, "
+                     "bound_by FROM machine ORDER BY id");
+    while (db_sql_next(q)) {
+        DbCell online = db_sql_cell(q, 2), quota = db_sql_cell(q, 4);
+        Buf b;
+        buf_init(&b, r->a);
+        buf_printf(&b, "Machine %s used %s CPUs", db_sql_cell(q, 0).text,
+                   db_sql_cell(q, 1).text);
+        if (online.kind != DB_NULL) {
+            buf_printf(&b, ": %s are online", db_sql_cell(q, 2).text);
+            buf_printf(&b, ", its affinity allowed %s", db_sql_cell(q, 3).text);
+        }
+        buf_str(&b, quota.kind == DB_NULL ? ", no quota was in force" : ", its quota was ");
+        buf_str(&b, quota.kind == DB_NULL ? "" : db_sql_cell(q, 4).text);
+        const char *by = cell_text(r, q, 5);
+        report_say(r, by ? "%s; bound by %s." : "%s%s.", b.at, by ? by : "");
+    }
+}
+
+void report_machine(Report *r)
+{
+    report_sheet(r, &sheet_machine);
+    put_facts(r, "machine",
+              "SELECT id, hard, isa, l1d_bytes, l2_bytes, "
+              "l3_bytes, n_cores, host, vendor, brand, family, model, stepping, "
+              "microcode, kernel_release, governor, turbo, smt, thp, clocksource, "
+              "aslr, hypervisor, n_online, n_affinity, cpu_quota, bound_by, n_nodes, "
+              "memory_bytes FROM machine ORDER BY id");
+    put_facts(r, "compiler", "SELECT * FROM toolchain ORDER BY id");
+    say_bounds(r);
+    report_has_runs(r);
+}
+
+/* ---- noise ---- */
+
+const Sheet sheet_noise = {
+    "noise",
+    "a calibration: the default against a copy of its own library",
+    {{"run", 0, "its run"},
+     {"task", 0, "label of the task"},
+     {"at", 0, "when, UTC"},
+     {"median", PEOPLE, "of the two copies: anything but equal is placement and noise"},
+     {"ratio", NUMBER | MACHINE, "median over processes: time of one copy by the other's"},
+     {"spread", NUMBER, "standard deviation of processes' medians, of ln(b / a)"},
+     {"iqr", NUMBER, "of ln(b / a) over all pairs, from quartile to quartile"},
+     {"flagged", NUMBER, "part of the pairs that were disturbed"},
+     {"margin", NUMBER, "that a win must be faster by, in percent"},
+     {"metric", 0, "what decides: wall, cpu"},
+     {"waited", NUMBER | PEOPLE, "for the machine to calm down"},
+     {"waited_ns", NUMBER | MACHINE, "for the machine to calm down"},
+     {"state", 0, "quiet, or noisy: gone on with in spite of the noise"}}};
+
+static const char select_noise[] =
+    "SELECT substr(c.run, 1, 8), rt.label, c.at_ns, d.ratio, c.sigma_p, c.iqr, c.flagged, "
+    "c.margin_e4, c.metric, c.waited_ns, c.noisy, d.wins, d.n, c.run FROM calibration c JOIN "
+    "run_task rt ON rt.run = c.run AND rt.task = c.task LEFT JOIN duel d ON d.run = c.run AND "
+    "d.idx = c.duel WHERE ?1 IN (c.run, -9223372036854775807 - 1) AND ?2 IN (c.task, "
+    "-9223372036854775807 - 1) ORDER BY c.at_ns, c.run, c.task, c.idx";
+
+static void put_calibration(Report *r, DbSql *q)
+{
+    cell_add(r, "%s", cell_text(r, q, r->people ? 0 : 13));
+    cell_add(r, "%s", or_empty(cell_text(r, q, 1)));
+    cell_add_time(r, cell_int(q, 2));
+    cell_add(r, "%s", ratio_text(r->a, cell_real(q, 3)));
+    cell_add_number(r, cell_real(q, 3), "%.4f");
+    cell_add_number(r, cell_real(q, 4), "%.4f");
+    cell_add_number(r, cell_real(q, 5), "%.4f");
+    cell_add_number(r, cell_real(q, 6), "%.2f");
+    cell_add_number(r, cell_real(q, 7) / 100, "%.2f");
+    cell_add(r, "%s", cell_text(r, q, 8));
+    cell_add_ns(r, cell_real(q, 9));
+    cell_add_ns(r, cell_real(q, 9));
+    cell_add(r, "%s", cell_int(q, 10) ? "noisy" : "quiet");
+}
+
+void report_noise(Report *r)
+{
+    int n = 0, n_noisy = 0;
+    report_sheet(r, &sheet_noise);
+    DbSql *q = QUERY(r, select_noise, r->run, r->task);
+    while (db_sql_next(q)) {
+        put_calibration(r, q);
+        n++;
+        n_noisy += cell_int(q, 10) != 0;
+    }
+    if (n > 0) {
+        report_say(r,
+                   "%d of %d calibrations found the machine noisy. Nothing differs in them but "
+                   "where the loader put two copies of one library.",
+                   n_noisy, n);
+    } else if (report_has_runs(r)) {
+        report_say(r, "No calibration is recorded here.");
+    }
+}
+
+/* ---- misses ---- */
+
+const Sheet sheet_builds = {
+    "builds",
+    "a model that was compiled with this database",
+    {{"build", 0, "its id"},
+     {"started", 0, "when, UTC"},
+     {"model", 0, "that was compiled"},
+     {"threads", NUMBER, "for which it was"},
+     {"sites", NUMBER, "calls of kernels in it"},
+     {"hit", NUMBER, "of them with a winner"},
+     {"kept", NUMBER, "tuned, and the default stayed"},
+     {"miss", NUMBER, "no row"},
+     {"stale", NUMBER, "a winner whose C is not what it was"},
+     {"refused", NUMBER, "a winner that lost to another site's layout"}}};
+const Sheet sheet_misses = {"misses",
+                            "a call site that was not built with a winner",
+                            {{"build", 0, "its build"},
+                             {"site", 0, "where in the model"},
+                             {"kernel", 0, "hash of its text (for people its beginning)"},
+                             {"sizes", 0, "that it is called with"},
+                             {"threads", NUMBER, "of the build"},
+                             {"regime", 0, "hot, cold"},
+                             {"outcome", 0, "kept, miss, stale, refused"},
+                             {"field", 0, "of a miss: the key's first field that differs"},
+                             {"why", 0, "in a sentence"}}};
+
+static void put_builds(Report *r)
+{
+    report_sheet(r, &sheet_builds);
+    DbSql *q =
+        QUERY_ALL(r, "SELECT build, started_ns, model, n_threads, n_sites, n_hit, n_kept, "
+                     "n_miss, n_stale, n_refused FROM v_builds ORDER BY started_ns, build");
+    while (db_sql_next(q)) {
+        cell_add(r, "%s", db_sql_cell(q, 0).text);
+        cell_add_time(r, cell_int(q, 1));
+        cell_add(r, "%s", db_sql_cell(q, 2).text);
+        for (int i = 3; i < 10; i++) {
+            cell_add_int(r, cell_int(q, i));
+        }
+    }
+}
+
+void report_misses(Report *r)
+{
+    if (db_count(r->db, DB_T_BUILD) > 0) {
+        put_builds(r);
+    } else {
+        report_say(r, "No build is recorded in %s.", db_path(r->db));
+    }
+    report_sheet(r, &sheet_misses);
+    DbSql *q =
+        QUERY_ALL(r, "SELECT build, site, kernel_hash, sizes, n_threads, regime, outcome, "
+                     "field, why FROM v_misses ORDER BY started_ns, build, site_idx");
+    while (db_sql_next(q)) {
+        cell_add(r, "%s", db_sql_cell(q, 0).text);
+        cell_add(r, "%s", db_sql_cell(q, 1).text);
+        cell_add(r, "%.*s", r->people ? 8 : 32, db_sql_cell(q, 2).text);
+        cell_add(r, "%s", db_sql_cell(q, 3).text);
+        cell_add_int(r, cell_int(q, 4));
+        for (int i = 5; i < 9; i++) {
+            cell_add(r, "%s", db_sql_cell(q, i).text);
+        }
+    }
+}

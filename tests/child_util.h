@@ -1,0 +1,35 @@
+/* child_util.h - real processes that measure: a workshop of its own, candidates built as a
+ * build would, and hostile ones, written by hand in C around a right product. */
+#ifndef NC_TESTS_CHILD_UTIL_H
+#define NC_TESTS_CHILD_UTIL_H
+
+#include "tests/run_util.h"
+#include "tuner/tuner_int.h"
+
+extern const char product_kernel[]; /* y[s0, 45] = a[s0, 37] b[45, 37]^T, b constant */
+
+typedef struct Lab {
+    Workshop w;
+    Children children;
+    Runner runner;
+    const Kernel *naive;
+    Task task;
+    Built a, b;
+    ProcessJob job; /* of a against b: 5 pairs, verified */
+    ProcessResult result;
+} Lab;
+
+/* a is the naive nest, s0 is 12, one thread, hot. */
+void lab_init(Lab *l, const char *kernel_text);
+void lab_release(Lab *l);
+/* The kernel under a schedule; asserts that it is built. */
+Built lab_build(Lab *l, const char *schedule);
+/* A library of C text that defines `int32_t candidate(P)`, and may call right(p, syms, part,
+ * n_parts), y is its output, m its rows. */
+Built lab_hostile(Lab *l, const char *text);
+/* Runs the job; asserts that nothing of the process is left. */
+const ProcessResult *lab_run(Lab *l);
+/* The same of a hostile b; asserts its status and, where given, words of the reason. */
+void lab_refuses(Lab *l, const char *text, Status s, const char *words);
+
+#endif

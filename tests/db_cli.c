@@ -1,0 +1,213 @@
+/* db_cli.c - schedb as its user meets it: usage, exit statuses, formats, output files; and this
+ * machine as a row of the database. */
+#include "tests/db_util.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static Env env;
+static TempDir dir;
+static const char *path;
+
+static void start(void)
+{
+    env_init(&env);
+    dir = temp_dir();
+    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
+    Db *db = open_db(&env, path, DB_WRITE);
+    Story s = story();
+    tell(db, &s);
+    db_close(db);
+    setenv("NANOCOMPILE_DB", path, 1);
+}
+
+static void stop(void)
+{
+    env_release(&env);
+    temp_remove(&dir);
+}
+
+TestSuite(db_cli, .init = start, .fini = stop, .timeout = 120);
+
+static void fails(Ran r, int status, const char *words)
+{
+    const char *end = strchr(r.out, '\n');
+    cr_expect_eq(r.status, status, "status %d: %s", r.status, r.out);
+    cr_expect(strstr(r.out, words), "no '%s' in: %s", words, r.out);
+    cr_expect(!strncmp(r.out, "schedb", 6) || status == 2, "%s", r.out);
+    cr_expect(end && (status == 2 || end[1] == '\0'), "more than one line: %s", r.out);
+}
+
+Test(db_cli, usage)
+{
+    static const char *const commands[] = {"init",   "verify", "merge", "export",
+                                           "import", "vacuum", "sql"};
+    Ran help = SCHEDB(&env, "--help");
+    for (size_t i = 0; i < countof(commands); i++) {
+        shows(help, arena_printf(&env.model, "\n  %s ", commands[i]));
+        shows(SCHEDB(&env, commands[i], "--help"), "--db=FILE");
+    }
+    shows(SCHEDB(&env, "--version"), "schedb " NC_VERSION);
+    fails(SCHEDB(&env, NULL), 2, "Usage: schedb COMMAND");
+    fails(SCHEDB(&env, "mend"), 2, "there is no command 'mend'");
+    fails(SCHEDB(&env, "merge", "a.db"), 2, "say INTO FROM");
+    fails(SCHEDB(&env, "verify", "a.db"), 2, "'a.db' is one word too many");
+    fails(SCHEDB(&env, "export", "--run", "x"), 2, "--run takes a run's id");
+    fails(SCHEDB(&env, "verify", "--frob"), 2, "unrecognized option");
+}
+
+Test(db_cli, a_query_in_four_formats)
+{
+    const char *sql = "SELECT idx AS n, status, why, 0.5 AS half, 'a|b,\"c\"' AS word FROM "
+                      "trial WHERE idx < 2";
+    Ran r = SCHEDB(&env, "sql", sql);
+    shows(r, "n  status  why                half  word\n0  ok                          0.5  "
+             "a|b,\"c\"\n"
+             "1  wrong   element 3 differs   0.5  a|b,\"c\"\n");
+    r = SCHEDB(&env, "sql", sql, "--format", "md");
+    shows(r, "| 1 | wrong  | element 3 differs |  0.5 | a\\|b,\"c\" |\n");
+    shows(r, "\n| - | ------ | ");
+    r = SCHEDB(&env, "sql", sql, "--format", "csv");
+    shows(r, "n,status,why,half,word\n0,ok,,0.5,\"a|b,\"\"c\"\"\"\n");
+    r = SCHEDB(&env, "sql", sql, "--format", "json");
+    json_error_t why;
+    json_t *root = json_loads(r.out, 0, &why);
+    cr_assert(root, "%s in %s", why.text, r.out);
+    const json_t *row = json_array_get(json_object_get(root, "rows"), 0);
+    cr_expect(json_is_null(json_object_get(row, "why")));
+    cr_expect_eq(json_real_value(json_object_get(row, "half")), 0.5);
+    cr_expect_str_eq(json_string_value(json_object_get(row, "word")), "a|b,\"c\"");
+    json_decref(root);
+    fails(SCHEDB(&env, "sql", sql, "--format", "tex"), 1, "not as 'tex'");
+    fails(SCHEDB(&env, "sql", "DROP TABLE trial"), 1, "the statement would change it");
+    fails(SCHEDB(&env, "sql", "ATTACH 'x.db' AS x"), 1, "not authorized");
+}
+
+Test(db_cli, output_is_whole_or_absent)
+{
+    const char *out = arena_str(&env.model, temp_path(&dir, "out"));
+    int before = folder_entries(dir.path);
+    fails(SCHEDB(&env, "sql", "SELECT abs(-9223372036854775808)", "-o", out), 1,
+          "integer overflow");
+    fails(SCHEDB(&env, "export", "--format", "xml", "-o", out), 1, "not as 'xml'");
+    fails(SCHEDB(&env, "export", "--format", "t4", "--run", "77", "-o", out), 1,
+          "has no run 77");
+    cr_expect_eq(folder_entries(dir.path), before);
+    fails(SCHEDB(&env, "export", "-o", "/nowhere/out"), 1,
+          "/nowhere/out cannot be written: No such");
+    shows(SCHEDB(&env, "export", "-o", out), "");
+    cr_expect_eq(folder_entries(dir.path), before + 1);
+    const char *build = getenv("NC_BUILD");
+    char *argv[] = {"sh", "-c", "exec \"$0\" export --format json >/dev/full",
+                    arena_printf(&env.model, "%s/schedb", build ? build : "build/release"),
+                    NULL};
+    Buf said;
+    int status;
+    Err err;
+    buf_init(&said, &env.model);
+    cr_assert(os_run(argv, NULL, 60000, 4096, &said, &status, &err), "%s", err.text);
+    fails((Ran){status >> 8, said.at}, 1, "Standard output cannot be written");
+}
+
+Test(db_cli, vacuum_gives_space_back)
+{
+    struct stat before, after;
+    set_sql(
+        path,
+        "CREATE TABLE junk (x); WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c "
+        "WHERE i < 2000) INSERT INTO junk SELECT zeroblob(1000) FROM c; DROP TABLE junk");
+    cr_assert_eq(stat(path, &before), 0);
+    shows(SCHEDB(&env, "vacuum"), "as small as it can be");
+    cr_assert_eq(stat(path, &after), 0);
+    cr_expect_lt(after.st_size, before.st_size / 2);
+    shows(SCHEDB(&env, "verify"), "is sound");
+}
+
+/* ---- this machine ---- */
+
+static void made_up(const char *name, const char *text)
+{
+    write_text(arena_printf(&env.model, "%s/%s", dir.path, name), text);
+}
+
+Test(db_cli, this_machine_as_a_row)
+{
+    Machine m;
+    DbMachine row;
+    Buf isa;
+    buf_init(&isa, &env.model);
+    made_up("proc/cpuinfo",
+            "processor\t: 0\nmicrocode\t: 0xb002032\nflags\t\t: fpu hypervisor avx\n");
+    made_up("proc/sys/kernel/osrelease", "6.1.0-test\n");
+    made_up("proc/sys/kernel/hostname", "bench\n");
+    made_up("proc/sys/kernel/randomize_va_space", "2\n");
+    made_up("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+    made_up("sys/devices/system/cpu/intel_pstate/no_turbo", "1\n");
+    made_up("sys/devices/system/cpu/smt/active", "1\n");
+    made_up("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    made_up("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
+    made_up("sys/class/dmi/id/sys_vendor", "QEMU\n");
+    machine_read(&env, dir.path, &m);
+    db_machine_here(&env, &env.model, dir.path, &m, &row);
+    machine_isa(&m, &isa);
+    cr_expect_str_eq(row.isa, isa.at);
+    cr_expect_eq(row.n_cores, m.n_threads);
+    cr_expect_str_eq(row.microcode, "0xb002032");
+    cr_expect_str_eq(row.kernel_release, "6.1.0-test");
+    cr_expect_str_eq(row.host, "bench");
+    cr_expect_eq(row.aslr, 2);
+    cr_expect_str_eq(row.governor, "powersave");
+    cr_expect_eq(row.turbo, 0);
+    cr_expect_eq(row.smt, 1);
+    cr_expect_str_eq(row.thp, "madvise");
+    cr_expect_str_eq(row.clocksource, "tsc");
+    cr_expect_str_eq(row.hypervisor, "QEMU");
+}
+
+/* A machine that tells nothing has no soft facts, and is still recorded. */
+Test(db_cli, a_machine_without_files)
+{
+    Machine m;
+    DbMachine row;
+    const char *nothing = arena_str(&env.model, temp_path(&dir, "nothing"));
+    machine_read(&env, nothing, &m);
+    db_machine_here(&env, &env.model, nothing, &m, &row);
+    cr_expect_null(row.microcode);
+    cr_expect_null(row.hypervisor);
+    cr_expect_eq(row.turbo, DB_NONE);
+    Db *db = open_db(&env, path, DB_WRITE);
+    DbMachine again;
+    int64_t id = db_put_machine(db, &row);
+    cr_assert(DB_ONE(db, MACHINE, &env.model, &again, id));
+    cr_expect_str_eq(again.isa, row.isa);
+    cr_expect_eq(again.turbo, DB_NONE);
+    db_close(db);
+}
+
+/* ---- the manual page ---- */
+
+Test(db_cli, the_manual_page_has_all_of_it)
+{
+    const char *page = read_text(&env, "docs/man/schedb.1");
+    const char *help = SCHEDB(&env, "export", "--help").out;
+    static const char *const commands[] = {"init",   "verify", "merge", "export",
+                                           "import", "vacuum", "sql"};
+    for (size_t i = 0; i < countof(commands); i++) {
+        cr_expect(strstr(page, arena_printf(&env.model, "\n.SS %s\n", commands[i])) ||
+                      strstr(page, arena_printf(&env.model, "\n.SS \"%s ", commands[i])),
+                  "%s", commands[i]);
+    }
+    for (const char *at = help; (at = strstr(at, "--")); at += 2) {
+        const char *name =
+            arena_strn(&env.model, at + 2, strspn(at + 2, "abcdefghijklmnopqrstuvwxyz"));
+        static const char *const argps[] = {"", "help", "usage", "version"};
+        bool own = true;
+        for (size_t i = 0; i < countof(argps); i++) {
+            own = own && strcmp(name, argps[i]);
+        }
+        cr_expect(!own || strstr(page, arena_printf(&env.model, "\\-\\-%s=", name)), "--%s",
+                  name);
+    }
+}

@@ -1,0 +1,364 @@
+/* db_merge.c - databases together, and out and in again: acceptance 18, Merge(A, B) =
+ * Merge(B, A) = Merge(Merge(A, B), B); export and import elsewhere give the same rows, or
+ * none. */
+#include "tests/db_util.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static Env env;
+static TempDir dir;
+
+static void start(void)
+{
+    env_init(&env);
+    dir = temp_dir();
+}
+
+static void stop(void)
+{
+    env_release(&env);
+    temp_remove(&dir);
+}
+
+TestSuite(db_merge, .init = start, .fini = stop, .timeout = 300);
+
+static const char *in_dir(const char *name)
+{
+    return arena_str(&env.model, temp_path(&dir, name));
+}
+
+/* A database with these stories. */
+static const char *with(const char *name, int n, const Story *s)
+{
+    const char *path = in_dir(name);
+    Db *db = open_db(&env, path, DB_WRITE);
+    for (int i = 0; i < n; i++) {
+        tell(db, &s[i]);
+    }
+    db_close(db);
+    return path;
+}
+
+static const char *all_of(const char *path)
+{
+    Db *db = open_db(&env, path, DB_READ);
+    const char *text = contents(&env, db);
+    db_close(db);
+    return text;
+}
+
+/* A new database with what these have, one after the other. */
+static const char *merged(const char *name, int n, const char *const *from)
+{
+    const char *path = in_dir(name);
+    for (int i = 0; i < n; i++) {
+        Ran r = SCHEDB(&env, "merge", path, from[i]);
+        cr_assert_eq(r.status, 0, "%s", r.out);
+    }
+    return all_of(path);
+}
+
+static Story told(uint64_t seed, int n_trials, const char *flags)
+{
+    Story s = story();
+    s.seed = seed, s.n_trials = n_trials, s.flags = flags;
+    return s;
+}
+
+Test(db_merge, acceptance_18_order_and_repetition_do_not_matter)
+{
+    Story in_a[] = {told(1, 4, "-O3"), told(2, 3, "-O2"), told(5, 4, "-O3")};
+    Story in_b[] = {told(3, 5, "-O3"), told(2, 3, "-O2")};
+    Story in_c[] = {told(4, 1, "-O1")};
+    const char *a = with("a.db", 3, in_a), *b = with("b.db", 2, in_b),
+               *c = with("c.db", 1, in_c);
+    const char *ab = merged("ab.db", 2, (const char *[]){a, b});
+    cr_expect_str_eq(merged("ba.db", 2, (const char *[]){b, a}), ab);
+    cr_expect_str_eq(merged("abb.db", 3, (const char *[]){a, b, b}), ab);
+    cr_expect_str_eq(merged("abab.db", 4, (const char *[]){a, b, a, b}), ab);
+    const char *abc = merged("abc.db", 3, (const char *[]){a, b, c});
+    cr_expect_str_eq(merged("cba.db", 3, (const char *[]){c, b, a}), abc);
+    cr_expect_str_eq(merged("ab-c.db", 2, (const char *[]){in_dir("ab.db"), c}), abc);
+    shows(SCHEDB(&env, "verify", "--db", in_dir("abc.db")), "is sound");
+}
+
+Test(db_merge, merging_itself_adds_nothing)
+{
+    Story s[] = {told(1, 4, "-O3")};
+    const char *a = with("a.db", 1, s), *before = all_of(a);
+    shows(SCHEDB(&env, "merge", a, a), ": 0 rows are new, ");
+    cr_expect_str_eq(all_of(a), before);
+}
+
+/* A run that went on after the other database was copied is no conflict: the longer one
+ * stands. */
+Test(db_merge, a_run_that_went_on)
+{
+    Story s[] = {told(1, 4, "-O3")};
+    const char *a = with("a.db", 1, s), *b = with("b.db", 1, s);
+    set_sql(
+        b,
+        "PRAGMA foreign_keys = 1; DELETE FROM tie_set; DELETE FROM winner_range; DELETE FROM "
+        "winner; DELETE FROM pair WHERE duel > 1; DELETE FROM process WHERE duel > 1; DELETE "
+        "FROM "
+        "duel WHERE idx > 1; DELETE FROM trial_knob WHERE trial > 2; DELETE FROM trial WHERE "
+        "idx > "
+        "2; UPDATE run SET ended_ns = NULL, ending = NULL; UPDATE run_task SET ended_ns = "
+        "NULL, "
+        "ending = NULL");
+    const char *full = all_of(a);
+    Ran r = SCHEDB(&env, "merge", b, a);
+    shows(r, " 0 conflicts");
+    cr_expect_str_eq(all_of(b), full);
+}
+
+Test(db_merge, conflicts_are_told_and_settled_alike)
+{
+    Story s[] = {told(1, 4, "-O3")};
+    const char *a = with("a.db", 1, s), *b = with("b.db", 1, s);
+    set_sql(b, "UPDATE trial SET why = 'element 4 differs' WHERE idx = 1; UPDATE pair SET a_ns "
+               "= a_ns + 1 "
+               "WHERE duel = 1 AND idx = 3; UPDATE trial_knob SET choice = 0 WHERE trial = 2 "
+               "AND knob = 0");
+    const char *ab = merged("ab.db", 2, (const char *[]){a, b}),
+               *ba = merged("ba.db", 2, (const char *[]){b, a});
+    cr_expect_str_eq(ab, ba);
+    Ran r = SCHEDB(&env, "merge", a, b);
+    shows(r, " 3 conflicts");
+    shows(r,
+          "Conflict in trial (run 1, idx 1): why of trial differs; the second file's stands.");
+    shows(r, "Conflict in trial (run 1, idx 2): choice of trial_knob differs; the first file's "
+             "stands.");
+    shows(r,
+          "Conflict in duel (run 1, idx 1): a_ns of pair differs; the second file's stands.");
+    cr_expect_str_eq(all_of(a), ab);
+}
+
+Test(db_merge, names_cannot_mean_two_things)
+{
+    Story s[] = {told(1, 1, "-O3")};
+    const char *a = with("a.db", 1, s), *b = with("b.db", 1, s), *before = all_of(a);
+    set_sql(b, "UPDATE kernel SET text = 'something else'");
+    Ran r = SCHEDB(&env, "merge", a, b);
+    cr_expect_eq(r.status, 1);
+    cr_expect(strstr(r.out, "text of kernel"), "%s", r.out);
+    cr_expect_str_eq(all_of(a), before);
+}
+
+Test(db_merge, what_is_no_database_is_not_merged)
+{
+    Story s[] = {told(1, 1, "-O3")};
+    const char *a = with("a.db", 1, s), *before = all_of(a);
+    const char *b = file_in(&env, &dir, "b.db", "hello, I am a text file");
+    Ran r = SCHEDB(&env, "merge", a, b);
+    cr_expect_eq(r.status, 1);
+    cr_expect(strstr(r.out, "is no schedule database"), "%s", r.out);
+    r = SCHEDB(&env, "merge", a, in_dir("gone.db"));
+    cr_expect_eq(r.status, 1);
+    cr_expect(strstr(r.out, "There is no schedule database"), "%s", r.out);
+    cr_expect_str_eq(all_of(a), before);
+}
+
+/* ---- JSON ---- */
+
+static const char *exported(const char *path, const char *name, const char *format)
+{
+    const char *out = in_dir(name);
+    Ran r = SCHEDB(&env, "export", "--db", path, "--format", format, "-o", out);
+    cr_assert_eq(r.status, 0, "%s", r.out);
+    return out;
+}
+
+Test(db_merge, json_comes_back_as_it_was)
+{
+    Story s[] = {told(1, 4, "-O3"), told(2, 5, "-O2 \"quoted\" \\ und \xc3\xa4")};
+    const char *a = with("a.db", 2, s), *b = in_dir("b.db");
+    const char *json = exported(a, "a.json", "json");
+    shows(SCHEDB(&env, "import", "--db", b, json), " 0 conflicts");
+    cr_expect_str_eq(all_of(b), all_of(a));
+    shows(SCHEDB(&env, "verify", "--db", b), "is sound");
+    shows(SCHEDB(&env, "import", "--db", b, json), ": 0 rows are new");
+    cr_expect_str_eq(read_text(&env, exported(b, "b.json", "json")), read_text(&env, json));
+}
+
+Test(db_merge, a_json_that_was_cut_or_changed_is_refused_whole)
+{
+    Story s[] = {told(1, 4, "-O3")};
+    const char *json = read_text(&env, exported(with("a.db", 1, s), "a.json", "json"));
+    const char *b = in_dir("b.db");
+    static const struct {
+        const char *from, *to, *words;
+    } rows[] = {
+        {"\n}\n", "", "not well-formed JSON"},
+        {"\"nanocompile_schedules\": 1", "\"nanocompile_schedules\": 2",
+         "no export of a schedule database"},
+        {"\"status\": \"ok\"", "\"status\": \"fine\"", "CHECK constraint failed"},
+        {"\"l2_bytes\": 1048576", "\"l2_bytes\": \"many\"", "cannot store TEXT value"},
+        {"\"l2_bytes\": 1048576", "\"l2_bytes\": 1048577",
+         "of machine is not what its id says"},
+        {"\"wins\": 13", "\"wins\": 12", "was changed after it was recorded"},
+        {"\"verdict\": \"FASTER\"", "\"verdict\": \"SLOWER\"",
+         "a winner needs a title match that proved it faster"},
+        {"\"verdict\": \"UNDECIDED\"", "\"verdict\": \"FASTER\"",
+         "was changed after it was recorded"},
+        {"\"machine\": [", "\"engine\": [", "FOREIGN KEY"},
+    };
+    SCHEDB(&env, "init", "--db", b);
+    const char *empty = all_of(b);
+    for (size_t i = 0; i < countof(rows); i++) {
+        const char *at = strstr(json, rows[i].from);
+        cr_assert(at, "row %zu", i);
+        const char *bad = arena_printf(&env.model, "%.*s%s%s", (int)(at - json), json,
+                                       rows[i].to, at + strlen(rows[i].from));
+        Ran r = SCHEDB(&env, "import", "--db", b, file_in(&env, &dir, "bad.json", bad));
+        cr_expect_eq(r.status, 1, "row %zu: %s", i, r.out);
+        cr_expect(strstr(r.out, rows[i].words), "row %zu: no '%s' in %s", i, rows[i].words,
+                  r.out);
+        cr_expect(strstr(r.out, "bad.json"), "%s", r.out);
+        cr_assert_str_eq(all_of(b), empty, "row %zu", i);
+    }
+}
+
+/* ---- .sched ---- */
+
+Test(db_merge, a_sched_file_serves_elsewhere)
+{
+    Story s[] = {told(1, 4, "-O3"), told(2, 4, "-O3")};
+    s[1].kernel = "another kernel\n";
+    const char *a = with("a.db", 2, s), *b = in_dir("b.db");
+    const char *file = exported(a, "a.sched", "sched");
+    const char *text = read_text(&env, file);
+    cr_expect(strstr(text, "s0=33..128 => split n 103 pad; unroll n.i ; "), "%s", text);
+    cr_expect(strstr(text, "\nend 2\n"), "%s", text);
+    shows(SCHEDB(&env, "import", "--db", b, file), ": 2 rows are new.");
+    shows(SCHEDB(&env, "import", "--db", b, file), ": 0 rows are new.");
+    cr_expect_str_eq(read_text(&env, exported(b, "b.sched", "sched")), text);
+    Db *db = open_db(&env, b, DB_READ);
+    DbMachine m = story_machine(&s[0]);
+    DbToolchain t = story_toolchain(&s[0]);
+    int64_t size = 64;
+    DbKey key = {s[0].kernel, &size, 1, 2, "cold", &m, &t};
+    DbAnswer got;
+    db_lookup(db, &env.model, &key, &got);
+    cr_expect_eq(got.found, DB_IMPORTED_ROW);
+    cr_expect_str_eq(got.imported.schedule, "split n 103 pad; unroll n.i");
+    cr_expect(hash_eq(got.imported.c_hash, hash_str("split n 103 pad; unroll n.i")));
+    db_close(db);
+}
+
+Test(db_merge, a_sched_file_has_one_signature)
+{
+    Story s[] = {told(1, 4, "-O3"), told(2, 4, "-O2")};
+    const char *a = with("a.db", 2, s);
+    Ran r = SCHEDB(&env, "export", "--db", a);
+    cr_expect_eq(r.status, 1);
+    cr_expect(strstr(r.out, "several signatures"), "%s", r.out);
+    DbMachine m = story_machine(&s[1]);
+    DbToolchain t = story_toolchain(&s[1]);
+    r = SCHEDB(&env, "export", "--db", a, "--signature",
+               db_signature(&env.model, &m, &t, 2, "cold"));
+    shows(r, "split n 203 pad");
+    cr_expect_null(strstr(r.out, "split n 103 pad"));
+}
+
+Test(db_merge, a_broken_sched_file_brings_nothing)
+{
+    Story s[] = {told(1, 4, "-O3")};
+    const char *text = read_text(&env, exported(with("a.db", 1, s), "a.sched", "sched"));
+    const char *b = in_dir("b.db");
+    SCHEDB(&env, "init", "--db", b);
+    const char *empty = all_of(b);
+    for (size_t len = 0; len < strlen(text); len += 7) {
+        const char *bad = file_in(&env, &dir, "bad.sched", arena_strn(&env.model, text, len));
+        Ran r = SCHEDB(&env, "import", "--db", b, bad);
+        cr_expect_eq(r.status, 1, "%zu bytes: %s", len, r.out);
+        cr_expect(strstr(r.out, "bad.sched:"), "%s", r.out);
+    }
+    cr_expect_str_eq(all_of(b), empty);
+}
+
+/* ---- T4, CSV ---- */
+
+static const char *const invalidities[] = {"timeout",     "compile",     "runtime",
+                                           "correctness", "constraints", "correct"};
+
+static void check_result(const json_t *r)
+{
+    const json_t *times = json_object_get(r, "times"),
+                 *list = json_object_get(r, "measurements");
+    const char *invalidity = json_string_value(json_object_get(r, "invalidity"));
+    bool known = false;
+    cr_assert(json_is_object(json_object_get(r, "configuration")));
+    cr_assert(json_is_object(times));
+    cr_assert(invalidity);
+    for (size_t i = 0; i < countof(invalidities); i++) {
+        known = known || !strcmp(invalidity, invalidities[i]);
+    }
+    cr_expect(known, "%s", invalidity);
+    cr_expect_eq(json_number_value(json_object_get(r, "correctness")),
+                 !strcmp(invalidity, "correct"));
+    cr_expect(json_is_array(json_object_get(times, "runtimes")));
+    static const char *const numbers[] = {"compilation_time", "framework", "search_algorithm",
+                                          "validation"};
+    for (size_t i = 0; i < countof(numbers); i++) {
+        cr_expect(json_is_number(json_object_get(times, numbers[i])), "%s", numbers[i]);
+    }
+    cr_expect(json_is_array(json_object_get(r, "objectives")));
+    cr_expect(json_is_string(json_object_get(r, "timestamp")));
+    cr_assert_eq(json_array_size(list), 1);
+    const json_t *m = json_array_get(list, 0);
+    cr_expect_str_eq(json_string_value(json_object_get(m, "name")), "time");
+    cr_expect_str_eq(json_string_value(json_object_get(m, "unit")), "ms");
+    cr_expect(json_object_get(m, "value"));
+}
+
+Test(db_merge, t4_keeps_the_schema)
+{
+    Story s[] = {told(1, 4, "-O3"), told(2, 3, "-O2")};
+    json_error_t why;
+    const char *path = exported(with("a.db", 2, s), "a.t4.json", "t4");
+    json_t *root = json_load_file(path, 0, &why);
+    cr_assert(root, "%s", why.text);
+    cr_expect_str_eq(json_string_value(json_object_get(root, "schema_version")), "1.0.0");
+    const json_t *results = json_object_get(root, "results");
+    cr_assert_eq(json_array_size(results), 7);
+    for (size_t i = 0; i < 7; i++) {
+        check_result(json_array_get(results, i));
+    }
+    const json_t *first = json_array_get(results, 0), *second = json_array_get(results, 1);
+    const json_t *runtimes = json_object_get(json_object_get(first, "times"), "runtimes");
+    cr_expect_eq(json_array_size(runtimes), 9);
+    cr_expect_float_eq(json_number_value(json_array_get(runtimes, 0)), 0.0005, 0.00001);
+    cr_expect_eq(
+        json_integer_value(json_object_get(json_object_get(first, "configuration"), "tile")),
+        2);
+    cr_expect_str_eq(json_string_value(json_object_get(second, "invalidity")), "correctness");
+    cr_expect_str_eq(
+        json_string_value(json_object_get(json_object_get(second, "configuration"), "pack")),
+        "panels");
+    json_decref(root);
+}
+
+static int count_of(const char *text, char c)
+{
+    int n = 0;
+    for (; *text; text++) {
+        n += *text == c;
+    }
+    return n;
+}
+
+Test(db_merge, csv_of_any_view)
+{
+    Story s[] = {told(1, 4, "-O3")};
+    const char *a = with("a.db", 1, s);
+    const char *text = read_text(&env, exported(a, "a.csv", "csv"));
+    cr_expect(!strncmp(text, "run,trial,task,label,", 21), "%s", text);
+    cr_expect(strstr(text, ",ok,promoted,"), "%s", text);
+    Ran r = SCHEDB(&env, "export", "--db", a, "--format", "csv", "--view", "v_pairs");
+    cr_expect_eq(count_of(r.out, '\n'), 1 + 144);
+    r = SCHEDB(&env, "export", "--db", a, "--format", "csv", "--view", "v_nothing");
+    cr_expect_eq(r.status, 1);
+    cr_expect(strstr(r.out, "has no table or view 'v_nothing'"), "%s", r.out);
+}

@@ -1,0 +1,42 @@
+/* db_util.h - schedule databases for tests: a small search recorded row by row, with raw
+ * pairs from a seed, so that everything derived in it is true. */
+#ifndef NC_TESTS_DB_UTIL_H
+#define NC_TESTS_DB_UTIL_H
+
+#include "db/db.h"
+#include "tests/cli_util.h"
+
+typedef struct Story {  /* what is recorded */
+    const char *kernel; /* text */
+    int64_t m;          /* its one size */
+    int64_t l2_bytes;   /* of the machine */
+    const char *flags;  /* of the compiler */
+    const char *host;   /* a soft fact */
+    uint64_t seed;      /* of the run; also makes its schedules differ */
+    int n_trials;
+    bool wins; /* the last trial wins a title match */
+} Story;
+
+Story story(void); /* with values for everything */
+
+typedef struct Told { /* what became of it */
+    int64_t machine, toolchain, kernel, task, space, run;
+    int n_duels;
+} Told;
+
+Db *open_db(Env *e, const char *path, DbMode mode); /* asserts */
+/* Records it, a transaction a trial; goes on where some of it is there. */
+Told tell(Db *db, const Story *s);
+DbMachine story_machine(const Story *s);
+DbToolchain story_toolchain(const Story *s);
+
+/* Every row of every table, in the order of their keys: two databases that hold the same
+ * give the same text. */
+const char *contents(Env *e, Db *db);
+void set_sql(const char *path, const char *sql); /* by SQLite itself, behind our back */
+
+/* schedb with these words, and sentences of it. */
+Ran schedb(Env *e, const char *const *words);
+#define SCHEDB(e, ...) schedb((e), (const char *const[]){__VA_ARGS__, NULL})
+
+#endif

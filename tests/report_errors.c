@@ -1,0 +1,158 @@
+/* report_errors.c - an empty database, unknown names, files that cannot be read, wrong words: one clear
+ * sentence each, and never an empty report in place of an unreadable database. */
+#include "tests/report_util.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static Env env;
+static TempDir dir;
+static const char *path;
+
+static void start(void)
+{
+    env_init(&env);
+    dir = temp_dir();
+    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
+}
+
+static void stop(void)
+{
+    env_release(&env);
+    temp_remove(&dir);
+}
+
+TestSuite(report_errors, .init = start, .fini = stop, .timeout = 120);
+
+/* This status, and these words in a first line that report signs. */
+static void declined(Ran r, int status, const char *words)
+{
+    const char *end = strchr(r.out, '\n');
+    cr_expect_eq(r.status, status, "status %d: %s", r.status, r.out);
+    cr_expect(strstr(r.out, words), "no '%s' in: %s", words, r.out);
+    cr_expect(!strncmp(r.out, "report: ", 8), "%s", r.out);
+    cr_expect(end && (status == 2 || end[1] == '\0'), "more than one line: %s", r.out);
+}
+
+Test(report_errors, an_empty_database_is_said_to_be_empty)
+{
+    static const char *const command[] = {"summary", "trials",     "failures", "evidence",
+                                          "rivals",  "knobs",      "runs",     "machine",
+                                          "noise",   "convergence"};
+    db_close(open_db(&env, path, DB_WRITE));
+    for (size_t i = 0; i < countof(command); i++) {
+        shows(REPORT(&env, path, command[i]), "holds no run yet: `tune` records them.");
+        shows(REPORT(&env, path, command[i], "--format", "json"), "[\n]}\n");
+    }
+    shows(REPORT(&env, path, "misses"), "No build is recorded");
+}
+
+Test(report_errors, what_is_not_there_is_named)
+{
+    scene_make(&env, path);
+    declined(REPORT(&env, path, "task", "conv"), 1,
+             "has no task 'conv'; `report` lists what it has");
+    declined(REPORT(&env, path, "task", "64"), 1, "2 tasks of");
+    declined(REPORT(&env, path, "trials", "--run", "77"), 1,
+             "has no run '77'; `report runs` lists");
+    declined(REPORT(&env, path, "evidence", "1001", "99"), 1, "has no duel 99");
+    declined(REPORT(&env, path, "evidence", "1001", "x"), 1, "whole number from 0, not 'x'");
+    declined(REPORT(&env, path, "compare", "1001", "4"), 1, "has no run '4'");
+    shows(REPORT(&env, path, "trials", "--run", "last"), "norm 64");
+}
+
+Test(report_errors, a_file_that_is_no_database_is_never_an_empty_report)
+{
+    declined(REPORT(&env, path, "summary"), 1, "There is no schedule database");
+    write_text(path,
+               "this is a letter, and it is longer than a header of SQLite would be: a hundred "
+               "bytes at the least, that is.\n");
+    declined(REPORT(&env, path, "summary"), 1, "is no schedule database (not made by SQLite)");
+    write_text(path, "");
+    declined(REPORT(&env, path, "summary"), 1, "is empty");
+    declined(REPORT(&env, dir.path, "summary"), 1, "is a folder, not a schedule database");
+}
+
+Test(report_errors, rows_that_make_no_sense_are_told_of_and_break_nothing)
+{
+    static const char *const command[] = {"summary",     "trials", "evidence", "knobs",
+                                          "convergence", "rivals", "runs",     "noise"};
+    scene_make(&env, path);
+    set_sql(path, "INSERT INTO run_constant VALUES (1001, 'noisy_window', -1e300), (1001, "
+                  "'unflagged_least', 1e300), (2002, 'noisy_window', 1e300)");
+    set_sql(path,
+            "UPDATE duel SET n_max = -5, margin_e4 = 123456789, ratio = -1, a_ns = 1e308");
+    set_sql(path, "UPDATE process SET reps = 0, read_before = -1, flops_before = 1e308");
+    set_sql(path, "UPDATE run SET started_ns = 9223372036854775807, ended_ns = -1");
+    set_sql(path, "UPDATE trial SET incumbent = idx, build_ns = 9223372036854775807");
+    for (size_t i = 0; i < countof(command); i++) {
+        cr_expect_eq(REPORT(&env, path, command[i]).status, 0, "%s", command[i]);
+        cr_expect_eq(REPORT(&env, path, command[i], "--format", "json").status, 0, "%s",
+                     command[i]);
+    }
+    shows(REPORT(&env, path, "evidence"), "NOT PROVED");
+    const char *folder = arena_str(&env.model, temp_path(&dir, "page"));
+    shows(REPORT(&env, path, "html", "-o", folder), "holds all of it");
+}
+
+Test(report_errors, wrong_words_are_usage_errors)
+{
+    declined(REPORT(&env, path, "sumary"), 2, "there is no command 'sumary'");
+    declined(REPORT(&env, path, "task"), 2, "say task TASK");
+    declined(REPORT(&env, path, "runs", "x"), 2, "'x' is one word too many");
+    declined(REPORT(&env, path, "--format", "xml"), 2, "not 'xml'");
+}
+
+Test(report_errors, help_lists_every_command)
+{
+    Ran r = REPORT(&env, path, "--help");
+    shows(r, "  evidence    [RUN [DUEL]]   the pairs behind claims");
+    shows(r, "Exit status: 0 success");
+}
+
+Test(report_errors, nothing_is_left_beside_the_database)
+{
+    scene_make(&env, path);
+    int n = folder_entries(dir.path);
+    shows(REPORT(&env, path, "summary"), "matmul");
+    cr_expect_eq(folder_entries(dir.path), n);
+}
+
+/* ---- the man page ---- */
+
+static const char *without_backslashes(const char *text)
+{
+    char *out = arena_str(&env.model, text), *to = out;
+    for (; *text; text++) {
+        *to = *text;
+        to += *text != '\\';
+    }
+    *to = '\0';
+    return out;
+}
+
+Test(report_errors, the_man_page_has_every_command_and_option)
+{
+    const char *page = without_backslashes(read_text(&env, "docs/man/report.1"));
+    const char *help = REPORT(&env, path, "--help").out;
+    int n = 0;
+    for (const char *line = help; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        bool indented = !strncmp(line, "  ", 2);
+        size_t len = indented ? strspn(line + 2, "abcdefghijklmnopqrstuvwxyz") : 0;
+        if (len && line[2 + len] == ' ') {
+            const char *name = arena_strn(&env.model, line + 2, len);
+            cr_expect(strstr(page, arena_printf(&env.model, "\n.SS %s\n", name)) ||
+                          strstr(page, arena_printf(&env.model, "\n.SS \"%s ", name)),
+                      "no %s", name);
+            n++;
+        }
+    }
+    cr_expect_geq(n, 14);
+    for (const char *at = help; (at = strstr(at, "--")); at += 2) {
+        const char *name =
+            arena_strn(&env.model, at, 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz"));
+        bool usual = !strcmp(name, "--usage") || !strcmp(name, "--version");
+        cr_expect(usual || strstr(page, name), "no %s", name);
+    }
+}

@@ -1,0 +1,391 @@
+/* bench_child.c - one process that measures: it reads its job from memory shared with its
+ * parent, limits itself, loads two libraries that nobody trusts, checks that the challenger
+ * computes what the naive nest does, times both in pairs, checks again, and leaves. It decides
+ * nothing. Whatever ends it early, the parent finds how far it came. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tuner/tuner_int.h"
+
+enum { A, B, N_SIDES };
+
+#define SLACK_BYTES ((uint64_t)1 << 30)
+#define THREAD_BYTES ((uint64_t)16 << 20)
+/* Expression nodes that a verification evaluates where it is not the full one: a quarter of
+ * those, an eighth. */
+#define WORK_SEARCH 15e6
+#define WORK_AGAIN 7.5e6
+
+typedef struct Process {
+    Env *e;
+    Area area;
+    ChildJob job;
+    AreaFacts facts;
+    Machine machine;
+    const Kernel *naive;
+    const Kernel *k[N_SIDES];
+    Library lib[N_SIDES];
+    void **param;
+    Runnable side[N_SIDES];
+    Pool *pool;
+    Ring *biggest; /* of b's rings; NULL: hot */
+} Process;
+
+static const Built *built(const Process *p, int side)
+{
+    return side == A ? &p->job.a : &p->job.b;
+}
+
+/* ---- what is to be done -------------------------------------------------------------- */
+
+static const Kernel *scheduled(Process *p, int side)
+{
+    Schedule s;
+    Err err;
+    if (!schedule_parse(built(p, side)->schedule, &s, &err)) {
+        fail_err(p->e, &err);
+    }
+    const Kernel *k = kernel_schedule(p->e, &p->e->model, p->naive, &s, s.n, &err);
+    if (!k) {
+        fail_err(p->e, &err);
+    }
+    return k;
+}
+
+static void read_task(Process *p)
+{
+    const Task *t = &p->job.task;
+    p->naive = kernel_parse(p->e, t->kernel, strlen(t->kernel), "kernel");
+    if (p->naive->n_syms != t->n_syms) {
+        fail(p->e, E_INPUT, "The kernel has %d symbols and the task values of %d.",
+             p->naive->n_syms, t->n_syms);
+    }
+    if (!p->job.ring_limit_bytes) {
+        int64_t memory = p->machine.memory_bytes;
+        p->job.ring_limit_bytes = memory > 0 ? (uint64_t)memory / 6 : SIZE_MAX / 8;
+    }
+    for (int i = 0; i < N_SIDES; i++) {
+        p->k[i] = scheduled(p, i);
+    }
+}
+
+/* Inputs, what both sides keep in rings and once besides, and, while it verifies b, all that it
+ * needs. */
+static uint64_t memory_needed(const Process *p)
+{
+    const Task *t = &p->job.task;
+    uint64_t plain = 0, stored = 0;
+    for (int i = 0; i < p->naive->operand.n; i++) {
+        plain += operand_stored_bytes(p->naive, i, t->sym) + THREAD_BYTES / 4;
+    }
+    for (int i = 0; i < N_SIDES; i++) {
+        stored += operands_rotating_bytes(p->k[i], t->sym, t->rotates);
+    }
+    bool cold = t->regime == REGIME_COLD;
+    uint64_t rings = cold ? ring_want_bytes(&p->machine) + 2 * stored : stored;
+    return 3 * plain + 2 * stored + rings + THREAD_BYTES * (uint64_t)t->n_threads + SLACK_BYTES;
+}
+
+static void lock_down(Process *p)
+{
+    child_limit(&p->job, memory_needed(p));
+    child_watch_memory(&p->area.head->no_memory);
+    child_forbid_processes();
+    p->facts.cpu = p->job.cpu >= 0 && child_bind_cpu(p->job.cpu) ? p->job.cpu : -1;
+}
+
+/* ---- libraries ----------------------------------------------------------------------- */
+
+static void load(Process *p, int side)
+{
+    Kernel named = *p->k[side]; /* what is loaded may have another name: a rival, a copy */
+    Kernel *one = &named;
+    snprintf(named.symbol, sizeof named.symbol, "%s", built(p, side)->symbol);
+    library_load(p->e, &p->lib[side], built(p, side)->library, &one, 1);
+    for (int i = 0; i < named.operand.n; i++) {
+        if (named.operand.at[i].pack && !p->lib[side].pack[0][i]) {
+            fail(p->e, E_BUILD, "The library %.400s cannot lay out operand %s.",
+                 built(p, side)->library, named.operand.at[i].name);
+        }
+    }
+}
+
+static uint64_t base_of(const Process *p, int side)
+{
+    Dl_info info = {0};
+    void *at;
+    memcpy(&at, &p->lib[side].fn[0], sizeof at);
+    return dladdr(at, &info) ? (uint64_t)(uintptr_t)info.dli_fbase : 0;
+}
+
+static void load_both(Process *p)
+{
+    area_enter(&p->area, AREA_LOADING);
+    int first = p->job.b_loaded_first ? B : A;
+    load(p, first);
+    load(p, !first);
+    p->facts.base_a = base_of(p, A);
+    p->facts.base_b = base_of(p, B);
+    if (p->facts.base_a == p->facts.base_b) {
+        fail(p->e, E_INPUT, "Both sides are the same file: %.400s.", p->job.a.library);
+    }
+}
+
+/* ---- is it right? -------------------------------------------------------------------- */
+
+static int32_t by_pool(void *ctx, KernelFn fn, void *const *params, const int64_t *syms)
+{
+    return pool_kernel(ctx, fn, params, syms);
+}
+
+/* Less where many candidates pass by: who is to be promoted comes again, with other seeds and
+ * in full. */
+static void verify(Process *p, bool again)
+{
+    bool searches = p->job.job.stage == DUEL_SEARCH;
+    static const int64_t no_other_size = 0;
+    bool by_threads = (again || searches) && p->k[B]->parallel && p->job.task.n_threads > 1;
+    BuiltKernel b = {.k = p->k[B],
+                     .fn = p->lib[B].fn[0],
+                     .pack = p->lib[B].pack[0],
+                     .n_parts = p->job.task.n_threads,
+                     .run = by_threads ? by_pool : NULL,
+                     .ctx = p->pool};
+    VerifyOptions o = {.syms = p->job.task.sym,
+                       .seed = p->job.job.seed ^ (again ? 0x616761696e : 0),
+                       .n_seeds = again || searches ? 1 : 0,
+                       .sizes = again ? &no_other_size : NULL,
+                       .briefly = again,
+                       .tails_once = searches,
+                       .work = again      ? WORK_AGAIN
+                               : searches ? WORK_SEARCH
+                                          : 0};
+    area_enter(&p->area, again ? AREA_AGAIN : AREA_VERIFYING);
+    uint64_t from_ns = clock_ns();
+    if (!verify_kernel(p->e, p->naive, &b, &o, &p->area.head->verdict)) {
+        p->facts.status = STATUS_WRONG;
+    }
+    p->facts.verify_ns += clock_ns() - from_ns;
+}
+
+static void poison(const Process *p)
+{
+    memset(p->param[0], 0xa5, operand_stored_bytes(p->naive, 0, p->job.task.sym));
+}
+
+/* What b computes from the operands that are timed, before anything was timed. */
+static void *output_of_b(Process *p)
+{
+    poison(p);
+    runnable_call(&p->side[B]);
+    return arena_dup(&p->e->model, p->param[0],
+                     operand_stored_bytes(p->naive, 0, p->job.task.sym));
+}
+
+static void check_output(Process *p, const void *was)
+{
+    poison(p);
+    runnable_call(&p->side[B]);
+    if (memcmp(p->param[0], was, operand_stored_bytes(p->naive, 0, p->job.task.sym)) != 0) {
+        p->facts.status = STATUS_WRONG;
+        snprintf(p->facts.why, sizeof p->facts.why,
+                 "After it was timed the candidate computes something else than before, from "
+                 "the same operands.");
+    }
+}
+
+/* ---- timing -------------------------------------------------------------------------- */
+
+/* The sides take turns, so what one reads pushes the other's out too: all rings together hold
+ * as much as one needs alone. */
+static int plan_copies(Process *p, size_t bytes)
+{
+    RingPlan plan;
+    Err err;
+    if (p->job.task.regime != REGIME_COLD || !bytes) {
+        return 1;
+    }
+    if (!ring_plan(bytes, ring_want_bytes(&p->machine), p->job.ring_limit_bytes, &plan, &err)) {
+        fail_err(p->e, &err);
+    }
+    return plan.n_copies;
+}
+
+static void lay_operands(Process *p)
+{
+    const Task *t = &p->job.task;
+    area_enter(&p->area, AREA_PACKING);
+    p->param = arena_array(&p->e->model, void *, p->naive->operand.n);
+    operands_fill(p->e, p->naive, t->sym, p->job.job.seed, p->param);
+    size_t bytes = 0;
+    for (int i = 0; i < N_SIDES; i++) {
+        p->side[i] = (Runnable){.k = p->k[i],
+                                .fn = p->lib[i].fn[0],
+                                .pack = p->lib[i].pack[0],
+                                .syms = t->sym,
+                                .pool = p->k[i]->parallel && t->n_threads > 1 ? p->pool : NULL,
+                                .param = p->param};
+        bytes += runnable_lay(p->e, &p->side[i], t->rotates, i == B ? &p->side[A] : NULL);
+    }
+    int n_copies = plan_copies(p, bytes);
+    for (int i = 0; i < N_SIDES; i++) {
+        runnable_rings(p->e, &p->side[i], n_copies, p->pool);
+    }
+    for (int i = 1; i < p->naive->operand.n && t->regime == REGIME_COLD; i++) {
+        Ring *r = p->side[B].ring[i];
+        p->biggest = r && (!p->biggest || r->bytes > p->biggest->bytes) ? r : p->biggest;
+    }
+#ifndef NC_SANITIZED       /* it has terabytes of shadow */
+    mlockall(MCL_CURRENT); /* best effort */
+#endif
+}
+
+static void take_pairs(Process *p)
+{
+    PairRun r = {.job = &p->job.job,
+                 .a = {"a", runnable_call, &p->side[A]},
+                 .b = {"b", runnable_call, &p->side[B]},
+                 .cpu_time = p->job.task.n_threads == 1,
+                 .e = p->e,
+                 .area = &p->area};
+    area_enter(&p->area, AREA_WARMING);
+    pairs_warm(&r);
+    p->facts.warm_a_ns = r.warm_a_ns;
+    p->facts.warm_b_ns = r.warm_b_ns;
+    p->facts.reps = r.reps;
+    if (r.dropped || p->job.job.n_pairs == 0) {
+        return;
+    }
+    Prober prober = prober_of(&p->machine, p->pool, p->biggest);
+    prober_take(&prober, &p->facts.before);
+    const void *was = output_of_b(p);
+    area_enter(&p->area, AREA_TIMING);
+    pairs_take(&r);
+    check_output(p, was);
+    prober_take(&prober, &p->facts.after);
+    p->facts.n_pairs = (int32_t)p->area.n_written;
+}
+
+/* ---- all of it ----------------------------------------------------------------------- */
+
+static void measure_job(Env *e, void *arg)
+{
+    Process *p = arg;
+    Err err;
+    area_enter(&p->area, AREA_BEGUN);
+    machine_read(e, "", &p->machine);
+    read_task(p);
+    lock_down(p);
+    p->pool = pool_new(p->job.task.n_threads, &err);
+    if (!p->pool) {
+        fail_err(e, &err);
+    }
+    load_both(p);
+    if (p->job.job.verify) {
+        verify(p, false);
+    }
+    if (p->facts.status == STATUS_OK) {
+        uint64_t from_ns = clock_ns();
+        lay_operands(p);
+        uint64_t laid_ns = clock_ns();
+        p->facts.lay_ns = laid_ns - from_ns;
+        take_pairs(p);
+        p->facts.time_ns = clock_ns() - laid_ns;
+    }
+    if (p->job.job.verify && p->facts.status == STATUS_OK && p->facts.n_pairs > 0) {
+        verify(p, true);
+    }
+}
+
+static Status status_of(ErrCode code)
+{
+    static const struct {
+        ErrCode code;
+        Status status;
+    } rows[] = {{E_NOMEM, STATUS_OOM},
+                {E_ILLEGAL, STATUS_ILLEGAL},
+                {E_SYNTAX, STATUS_ILLEGAL},
+                {E_BUILD, STATUS_CC_ERROR}};
+    for (size_t i = 0; i < countof(rows); i++) {
+        if (rows[i].code == code) {
+            return rows[i].status;
+        }
+    }
+    return STATUS_GARBAGE;
+}
+
+/* The stack begins somewhere else in each process. */
+static __attribute__((noinline)) bool measure_padded(Process *p)
+{
+    volatile char *pad = __builtin_alloca((size_t)p->job.stack_pad + 1);
+    pad[0] = 0;
+    __asm__ volatile("" : : "r"(pad) : "memory");
+    return env_try(p->e, measure_job, p);
+}
+
+static void measure_all(Process *p)
+{
+    bool ok = measure_padded(p);
+    AreaFacts *f = &p->facts;
+    f->pid = getpid();
+    if (!ok) {
+        f->status = (int32_t)status_of(p->e->err.code);
+        snprintf(f->why, sizeof f->why, "%.*s", (int)sizeof f->why - 1, p->e->err.text);
+    } else if (f->status == STATUS_WRONG && !*f->why) {
+        snprintf(f->why, sizeof f->why, "%s", p->area.head->verdict.text);
+    }
+    f->n_pairs = (int32_t)p->area.n_written;
+    area_finish(&p->area, f);
+}
+
+/* ---- beginning ----------------------------------------------------------------------- */
+
+static bool open_area(int parent, int parents_fd, Area *a, Err *err)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", parent, parents_fd);
+    int fd = os.open(path, O_RDWR, 0);
+    if (fd < 0) {
+        return err_set(err, E_IO, "Cannot open %s: %s.", path, strerror(errno));
+    }
+    bool ok = area_open(fd, a, err);
+    os.close(fd);
+    return ok;
+}
+
+static bool begin(int argc, char **argv, Process *p, Err *err)
+{
+    int parent = argc == 4 ? atoi(argv[2]) : 0, fd = argc == 4 ? atoi(argv[3]) : -1;
+    if (parent <= 0 || fd < 0) {
+        return err_set(err, E_INPUT, "%s is for this program's own use.", CHILD_WORD);
+    }
+    if (!child_bind_life(parent)) {
+        return err_set(err, E_IO, "The parent %d is gone.", parent);
+    }
+    return open_area(parent, fd, &p->area, err) &&
+           child_job_parse(&p->e->model, p->area.text, p->area.head->text_bytes, &p->job,
+                           err) &&
+           (p->job.job.n_pairs == (int)p->area.head->max_pairs ||
+            err_set(err, E_INPUT, "The job and its area do not fit."));
+}
+
+int child_main(int argc, char **argv)
+{
+    Env e;
+    Err err;
+    env_init(&e);
+    Process *p = arena_new(&e.model, Process);
+    p->e = &e;
+    if (!begin(argc, argv, p, &err)) {
+        fprintf(stderr, "%s\n", err.text);
+        env_release(&e);
+        return CHILD_NOT_BEGUN;
+    }
+    measure_all(p);
+    _exit(0); /* nothing that a library has left to be done at exit */
+}

@@ -1,0 +1,212 @@
+/* child.c - a Runner whose processes are real: each is this program again, by fork and exec, in
+ * a process group of its own, with its job and its results in shared memory, and a layout that
+ * is drawn for it alone. However a process ends, that is a result, and nothing of it is left:
+ * no process, descriptor, mapping. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "tuner/tuner_int.h"
+
+extern char **environ;
+
+enum {
+    PAD_STEPS = 256, /* of 16 bytes */
+    MAX_CPUS = 1 << 14,
+};
+
+#define DISTURBED (PAIR_PREEMPTED | PAIR_FAULTED | PAIR_MIGRATED)
+enum { DISTURBED_PERCENT = 30 };
+
+/* ---- what is drawn for it ------------------------------------------------------------ */
+
+int child_cpu_of(const int *allowed, int n, int own, uint64_t draw)
+{
+    int n_fit = 0;
+    for (int pass = 0; pass < 2; pass++) { /* counts, then takes */
+        uint64_t left = pass ? draw % (uint64_t)(n_fit ? n_fit : 1) : 0;
+        for (int i = 0; i < n; i++) {
+            bool fits = n <= 2 || (allowed[i] != 0 && allowed[i] != own);
+            if (pass && fits && left-- == 0) {
+                return allowed[i];
+            }
+            n_fit += !pass && fits;
+        }
+    }
+    return -1;
+}
+
+static int choose_cpu(uint64_t draw)
+{
+    cpu_set_t set[MAX_CPUS / CPU_SETSIZE];
+    int allowed[MAX_CPUS], n = 0;
+    if (sched_getaffinity(0, sizeof set, set) != 0) {
+        return -1;
+    }
+    for (int i = 0; i < MAX_CPUS; i++) {
+        if (CPU_ISSET_S(i, sizeof set, set)) {
+            allowed[n++] = i;
+        }
+    }
+    return child_cpu_of(allowed, n, sched_getcpu(), draw);
+}
+
+static void draw(Child *p)
+{
+    uint64_t state = p->job->seed ^ 0x706c616365; /* a stream of its own */
+    uint64_t which = splitmix64(&state);
+    bool bound = p->job->task->n_threads == 1 && !p->c->keep_unbound && !p->c->unbind_next;
+    child_job_init(&p->cross, p->job);
+    p->c->unbind_next = false;
+    p->cross.parent = (int)getpid();
+    p->cross.cpu = bound ? choose_cpu(which) : -1;
+    p->cross.ring_limit_bytes = p->c->ring_limit_bytes;
+    p->out->stack_pad = p->cross.stack_pad;
+    p->out->env_pad = (int)(splitmix64(&state) % PAD_STEPS) * 16;
+    p->out->b_loaded_first = p->cross.b_loaded_first;
+    p->out->cpu = p->cross.cpu;
+}
+
+/* Ours and a variable of the size drawn, since the environment moves the stack. */
+static char **environment(Child *p)
+{
+    int n = 0;
+    while (environ[n]) {
+        n++;
+    }
+    char **env = arena_array(p->m, char *, n + 2);
+    memcpy(env, environ, sizeof *env * (size_t)n);
+    char *pad = arena_alloc(p->m, (size_t)p->out->env_pad + 16);
+    memset(pad, '.', (size_t)p->out->env_pad + 8);
+    memcpy(pad, "NC_PAD=", 7);
+    env[n] = pad;
+    return env;
+}
+
+/* One measurement at a time: another tuner on this machine waits for the end of a process, not
+ * of a session. Where there can be no lock, there is none: then the noise shows in the pairs.
+ */
+static void take_turn(Child *p)
+{
+    p->lock_fd = p->c->lock ? os.open(p->c->lock, O_RDWR | O_CREAT, 0666) : -1;
+    if (p->lock_fd >= 0) {
+        while (flock(p->lock_fd, LOCK_EX) != 0 && errno == EINTR) {
+        }
+    }
+}
+
+/* ---- starting ------------------------------------------------------------------------ */
+
+static void take_time(Child *p)
+{
+    struct timespec ts = {0};
+    os.clock_gettime(CLOCK_REALTIME, &ts);
+    p->out->start_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    p->begin_ns = clock_ns();
+    p->out->load_1m = -1;
+    getloadavg(&p->out->load_1m, 1);
+}
+
+static bool spawn(Child *p, char **env, Err *err)
+{
+    const char *program = p->c->program ? p->c->program : "/proc/self/exe";
+    char parent[24], area[24];
+    char *argv[] = {(char *)program, (char *)CHILD_WORD, parent, area, NULL};
+    int fd[2];
+    snprintf(parent, sizeof parent, "%d", p->cross.parent);
+    snprintf(area, sizeof area, "%d", p->area_fd);
+    if (os.pipe(fd) != 0) {
+        return err_set(err, E_IO, "There is no pipe: %s.", strerror(errno));
+    }
+    take_time(p);
+    p->pid = os.spawn(program, argv, env, fd[1]);
+    int why = errno;
+    os.close(fd[1]);
+    if (p->pid < 0) {
+        os.close(fd[0]);
+        return err_set(err, E_IO, "Cannot run %s: %s.", program, strerror(why));
+    }
+    p->said_fd = fd[0];
+    p->pid_fd = os.pidfd(p->pid);
+    return true;
+}
+
+/* ---- a process ----------------------------------------------------------------------- */
+
+/* Bound behind a busy neighbour it would stay there: then the next one is not bound. */
+static void learn(Child *p)
+{
+    int n = 0;
+    for (int i = 0; i < p->out->n_pairs; i++) {
+        n += (p->out->pair[i].flags & DISTURBED) != 0;
+    }
+    p->c->unbind_next = p->out->cpu >= 0 && n * 100 > p->out->n_pairs * DISTURBED_PERCENT;
+}
+
+/* Nothing fails while the process is there: it would be left alone. */
+static void run(Env *e, void *arg)
+{
+    Child *p = arg;
+    Err err = {0};
+    draw(p);
+    buf_init(&p->text, p->m);
+    child_job_print(&p->cross, &p->text);
+    char **env = environment(p);
+    (void)e;
+    p->area_fd = area_make(&p->cross, &p->text, &p->area, &err);
+    take_turn(p);
+    if (p->area_fd < 0 || !spawn(p, env, &err)) {
+        child_ends(p, STATUS_GARBAGE, "No process was started: %.600s", err.text);
+        return;
+    }
+    child_watch(p);
+    uint64_t end_ns = clock_ns();
+    p->out->pid = (int)p->pid;
+    p->out->took_ns = end_ns - p->begin_ns;
+    child_judge(p, end_ns);
+    learn(p);
+}
+
+static void close_all(Child *p)
+{
+    const int fd[] = {p->area_fd, p->said_fd, p->pid_fd, p->lock_fd};
+    for (size_t i = 0; i < countof(fd); i++) {
+        if (fd[i] >= 0) {
+            os.close(fd[i]);
+        }
+    }
+    area_release(&p->area);
+}
+
+static void process(void *ctx, Env *e, Arena *m, const ProcessJob *job, ProcessResult *out)
+{
+    Child *p = &(Child){.c = ctx,
+                        .e = e,
+                        .m = m,
+                        .job = job,
+                        .out = out,
+                        .area_fd = -1,
+                        .said_fd = -1,
+                        .pid_fd = -1,
+                        .lock_fd = -1};
+    *out = (ProcessResult){.cpu = -1};
+    if (!env_try(e, run, p)) {
+        child_ends(p, STATUS_OOM, "The tuner itself has no memory: %.500s", e->err.text);
+    }
+    close_all(p);
+}
+
+static uint64_t now_ns(void *ctx)
+{
+    (void)ctx;
+    return os_now_ns();
+}
+
+Runner child_runner(Children *c)
+{
+    return (Runner){.ctx = c, .process = process, .now_ns = now_ns};
+}

@@ -1,0 +1,225 @@
+/* tasks.c - what is tuned: a product of a given shape, or the kernels of a model that a pattern
+ * selects, as a model runs them: one token at a time, and a prompt. Those are the kernels that builds
+ * look up, so a model's tasks are cold. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tuner/cli/tune.h"
+
+/* Qwen2.5-0.5B, whose kernels are tuned where no model is named. */
+static const char builtin_config[] =
+    "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"hidden_act\": "
+    "\"silu\","
+    " \"hidden_size\": 896, \"intermediate_size\": 4864, \"num_hidden_layers\": 24,"
+    " \"num_attention_heads\": 14, \"num_key_value_heads\": 2, \"vocab_size\": 151936,"
+    " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-06, \"rope_theta\": 1000000.0,"
+    " \"tie_word_embeddings\": true, \"use_sliding_window\": false}";
+
+enum { PROMPT = 64, PAST = 256, CAPACITY = 512 };
+
+/* ---- one task ---- */
+
+static PickHint hint_here(const Workplace *w)
+{
+    return (PickHint){.target = w->tc.target,
+                      .l1d_bytes = w->machine.l1d_bytes,
+                      .l2_bytes = w->machine.l2_bytes,
+                      .l3_bytes = w->machine.l3_bytes,
+                      .n_threads = w->n_threads};
+}
+
+static int64_t extent_of(const Item *it, const Axis *x)
+{
+    return x->extent->kind == X_CONST ? x->extent->value.i
+           : x->extent->kind == X_SYM ? it->task.sym[x->extent->id]
+                                      : -1;
+}
+
+/* "decode matmul m=1 n=4864 k=896" */
+static const char *label_of(const Workplace *w, const Item *it, const char *phase)
+{
+    Buf b;
+    buf_init(&b, &w->e->model);
+    buf_printf(&b, "%s%s%s", phase, *phase ? " " : "", it->kernel->kind);
+    for (int i = 0; i < it->kernel->nest.axis.n; i++) {
+        const Axis *x = &it->kernel->nest.axis.at[i];
+        int64_t n = extent_of(it, x);
+        if (n >= 0) {
+            buf_printf(&b, " %s=%lld", x->name, (long long)n);
+        }
+    }
+    return b.at;
+}
+
+static void add_item(const Workplace *w, Items *out, Kernel *k, const int64_t *sym,
+                     const char *phase, double share)
+{
+    Env *e = w->e;
+    bool cold = w->o->regime_given ? w->o->regime == REGIME_COLD : w->o->m == 0;
+    Item *it = vec_push(&e->model, out);
+    Point p;
+    PickHint hint = hint_here(w);
+    *it = (Item){.kernel = k,
+                 .share = share,
+                 .task = {.kernel = k->text,
+                          .n_syms = k->n_syms,
+                          .n_threads = w->n_threads,
+                          .regime = cold ? REGIME_COLD : REGIME_HOT}};
+    memcpy(it->task.sym, sym, sizeof *sym * (size_t)k->n_syms);
+    memset(hint.sym, 0xff, sizeof hint.sym);
+    memcpy(hint.sym, sym, sizeof *sym * (size_t)k->n_syms);
+    it->label = label_of(w, it, phase);
+    space_init(e, &e->model, &it->space, k, &hint);
+    schedule_default(e, k, &hint, &it->base);
+    it->has_rank = space_default(e, &it->space, &p);
+    it->base_rank = it->has_rank ? space_rank(&it->space, &p) : 0;
+    env_reset_kernel(e);
+}
+
+/* ---- a shape ---- */
+
+static void add_product(const Workplace *w, Items *out)
+{
+    Env *e = w->e;
+    const TuneOptions *o = w->o;
+    const char *text =
+        arena_printf(&e->model,
+                     "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]\n"
+                     "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
+                     (long long)o->k, (long long)o->n, (long long)o->k);
+    Compile c = {.env = e};
+    Graph *g = ncg_parse(e, text, strlen(text), "product");
+    c.known.bound[sym_intern(e, "m", 1)] = true;
+    c.known.value[sym_intern(e, "m", 1)] = o->m;
+    c.known.bound[sym_intern(e, "m", 1)] = o->m == 1; /* as decode is: one row is compiled in */
+    Program *p = compile_model(&c, g);
+    add_item(w, out, p->kernel.at[0], &o->m, "", 1);
+}
+
+/* ---- a model ---- */
+
+typedef struct Pattern {
+    pcre2_code *code;
+    pcre2_match_data *match;
+} Pattern;
+
+static Pattern pattern_of(Env *e, const char *text)
+{
+    int number;
+    size_t at;
+    Pattern p = {.code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, PCRE2_UTF,
+                                       &number, &at, NULL)};
+    if (!p.code) {
+        unsigned char why[128];
+        pcre2_get_error_message(number, why, sizeof why);
+        fail(e, E_INPUT, "--kernel: \"%s\" is no pattern: %s at character %zu.", text,
+             (char *)why, at + 1);
+    }
+    p.match = pcre2_match_data_create_from_pattern(p.code, NULL);
+    return p;
+}
+
+static bool pattern_fits(const Pattern *p, const char *label)
+{
+    return pcre2_match(p->code, (PCRE2_SPTR)label, strlen(label), 0, 0, p->match, NULL) >= 0;
+}
+
+static Config config_of(const Workplace *w)
+{
+    return w->o->model ? config_read(w->e, w->o->model)
+                       : config_parse(w->e, builtin_config, strlen(builtin_config),
+                                      "the built-in configuration");
+}
+
+/* The program's kernels at these sizes, each once. */
+static void add_program(const Workplace *w, Items *out, const Program *p, const char *phase,
+                        const int64_t *size)
+{
+    for (int k = 0; k < p->kernel.n; k++) {
+        int64_t sym[MAX_SYMBOLS] = {0};
+        int n_calls = 0;
+        for (int c = 0; c < p->call.n; c++) {
+            const Call *call = &p->call.at[c];
+            for (int s = 0; call->kernel == k && s < call->sym.n; s++) {
+                sym[s] = size[call->sym.at[s]];
+            }
+            n_calls += call->kernel == k;
+        }
+        add_item(w, out, p->kernel.at[k], sym, phase, n_calls);
+    }
+}
+
+static void add_model(const Workplace *w, Items *out)
+{
+    static const struct {
+        const char *name;
+        int64_t seq, past;
+    } phases[] = {{"decode", 1, PAST}, {"prefill", PROMPT, 0}};
+    Env *e = w->e;
+    Config config = config_of(w);
+    for (size_t i = 0; i < countof(phases); i++) {
+        int64_t size[MAX_SYMBOLS] = {0};
+        Compile c = {.env = e, .cache = true};
+        Sym seq = sym_intern(e, "seq", 3);
+        Graph *g = qwen2_build(e, &config, -1, true);
+        c.known.bound[seq] = phases[i].seq == 1;
+        c.known.value[seq] = phases[i].seq;
+        Program *p = compile_model(&c, g);
+        size[seq] = phases[i].seq;
+        size[sym_intern(e, "past", 4)] = phases[i].past;
+        size[sym_intern(e, "capacity", 8)] = CAPACITY;
+        add_program(w, out, p, phases[i].name, size);
+    }
+}
+
+static void select_items(const Workplace *w, Items *items)
+{
+    Pattern p = pattern_of(w->e, w->o->kernel ? w->o->kernel : "");
+    int n = 0;
+    for (int i = 0; i < items->n; i++) {
+        if (pattern_fits(&p, items->at[i].label) && items->at[i].space.n_legal > 1) {
+            items->at[n++] = items->at[i];
+        }
+    }
+    items->n = n;
+    pcre2_match_data_free(p.match);
+    pcre2_code_free(p.code);
+    if (n == 0) {
+        fail(w->e, E_INPUT,
+             "No kernel that can be tuned has \"%s\" in its label; --list shows all.",
+             w->o->kernel ? w->o->kernel : "");
+    }
+}
+
+void items_find(const Workplace *w, Items *out)
+{
+    *out = (Items){0};
+    if (w->o->m) {
+        add_product(w, out);
+    } else {
+        add_model(w, out);
+        select_items(w, out);
+    }
+}
+
+void items_print(const Workplace *w, const Items *items)
+{
+    Rules r;
+    rules_init(&r, &w->o->protocol);
+    Budget each = {w->o->budget.ns / (uint64_t)items->n, w->o->budget.trials};
+    printf("%-44s %6s %7s %-5s %14s %s\n", "task", "calls", "threads", "", "schedules",
+           w->o->dry_run ? "fit" : "");
+    for (int i = 0; i < items->n; i++) {
+        const Item *it = &items->at[i];
+        BudgetSplit s = budget_split(&r, each, 0, 0);
+        printf("%-44s %6.0f %7d %-5s %14llu", it->label, it->share, it->task.n_threads,
+               it->task.regime == REGIME_COLD ? "cold" : "hot",
+               (unsigned long long)it->space.n_legal);
+        if (w->o->dry_run) {
+            printf(" about %lld", (long long)s.n_candidates);
+        }
+        printf("\n");
+    }
+}

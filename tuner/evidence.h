@@ -1,0 +1,16 @@
+/* evidence.h - duels as rows of the database: the one place where the protocol and the schema meet.
+ * Apart from tuner.h, so that who only measures needs no database. */
+#ifndef NC_TUNER_EVIDENCE_H
+#define NC_TUNER_EVIDENCE_H
+
+#include "db/db.h"
+#include "tuner/tuner.h"
+
+/* Sets what follows from the pairs: n to b_min_ns, noisy, verdict and reason, of a duel whose stage,
+ * metric, margin and alpha are set. Memory is e->kernel. */
+void evidence_fill(Env *e, const Rules *r, const Terms *terms, DbDuel *d,
+                   const DbProcess *process, int n, DbPair *const *pair);
+/* What was in force for a recorded duel. */
+void evidence_rules(Db *db, Env *e, const DbDuel *d, Rules *r, Terms *t);
+
+#endif

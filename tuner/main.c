@@ -1,0 +1,218 @@
+/* main.c - the program tune: options. The hidden first argument makes it a process that measures. */
+#include <argp.h>
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner/cli/run.h"
+
+volatile int tune_interrupted;
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    if (tune_interrupted) {
+        _exit(130);
+    }
+    tune_interrupted = 1;
+}
+
+const char *argp_program_version = "tune " NC_VERSION;
+
+enum {
+    KEY_SHAPE = 1000,
+    KEY_MODEL,
+    KEY_DB,
+    KEY_LIST,
+    KEY_DRY_RUN,
+    KEY_NOISE,
+    KEY_THREADS,
+    KEY_JOBS,
+    KEY_REGIME,
+    KEY_STRATEGY,
+    KEY_BUDGET,
+    KEY_SEED,
+    KEY_MARGIN,
+    KEY_SET
+};
+
+static const struct argp_option options[] = {
+    {"kernel", 'k', "PATTERN", 0,
+     "tune the model's kernels whose label has this regular expression", 0},
+    {"shape", KEY_SHAPE, "m=M,n=N,k=K", 0, "tune the product x[m, k] times w[n, k] transposed",
+     0},
+    {"model", KEY_MODEL, "DIR", 0,
+     "a model folder or config.json (default: the configuration of Qwen2.5-0.5B)", 0},
+    {"budget", KEY_BUDGET, "TIME", 0,
+     "30s, 30m, 2h, for the whole command, or 500trials for each task (default: 10m)", 0},
+    {"strategy", KEY_STRATEGY, "NAME", 0,
+     "exhaustive, random, greedy, anneal, evolve, model or auto (default: auto)", 0},
+    {"seed", KEY_SEED, "N", 0, "of the search and all that is random in it (default: 1)", 0},
+    {"threads", KEY_THREADS, "N", 0, "that a kernel runs on (default: all it may use)", 0},
+    {"jobs", KEY_JOBS, "N", 0, "compilers at once (default: as many as CPUs)", 0},
+    {"regime", KEY_REGIME, "hot|cold", 0,
+     "weights in the cache or in a ring of copies, as a model finds them (default: cold; hot "
+     "with "
+     "--shape)",
+     0},
+    {"db", KEY_DB, "FILE", 0,
+     "the database (default: $NANOCOMPILE_DB, else schedules.db in the data folder)", 0},
+    {"list", KEY_LIST, NULL, 0, "only list the tasks", 0},
+    {"dry-run", KEY_DRY_RUN, NULL, 0,
+     "only list the tasks, their spaces, and how many candidates may fit the budget", 0},
+    {"noise", KEY_NOISE, NULL, 0,
+     "no search: the default against a copy of itself, which shows this machine's noise", 0},
+    {"margin", KEY_MARGIN, "PERCENT", 0,
+     "what a win must be by (default: follows from calibration, 1 to 5)", 0},
+    {"set", KEY_SET, "NAME=VALUE", 0, "change a constant of the measurement protocol", 0},
+    {"quiet", 'q', NULL, 0, "show no progress", 0},
+    {0},
+};
+
+static double number(struct argp_state *state, const char *name, const char *text, double least,
+                     double most)
+{
+    char *end;
+    errno = 0;
+    double v = strtod(text, &end);
+    if (end == text || *end || errno || !(v >= least && v <= most)) {
+        argp_error(state, "--%s takes a number from %g to %g, not '%s'", name, least, most,
+                   text);
+    }
+    return v;
+}
+
+static void parse_shape(struct argp_state *state, TuneOptions *o, const char *text)
+{
+    long long m, n, k;
+    char extra;
+    if (sscanf(text, "m=%lld,n=%lld,k=%lld%c", &m, &n, &k, &extra) != 3 || m < 1 || n < 1 ||
+        k < 1 || m > 1 << 20 || n > 1 << 24 || k > 1 << 20) {
+        argp_error(state, "--shape takes m=M,n=N,k=K, each 1 or more, not '%s'", text);
+    }
+    o->m = m, o->n = n, o->k = k;
+}
+
+static void parse_set(struct argp_state *state, TuneOptions *o, char *text)
+{
+    char *equals = strchr(text, '=');
+    Err err;
+    if (!equals) {
+        argp_error(state, "--set takes NAME=VALUE, not '%s'", text);
+        return;
+    }
+    *equals = '\0';
+    double v = number(state, "set", equals + 1, -1e12, 1e12);
+    if (!protocol_set(&o->protocol, text, v, &err)) {
+        argp_error(state, "--set: %s", err.text);
+    }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    TuneOptions *o = state->input;
+    Err err;
+    switch (key) {
+    case 'k': o->kernel = arg; return 0;
+    case 'q': o->quiet = true; return 0;
+    case KEY_SHAPE: parse_shape(state, o, arg); return 0;
+    case KEY_MODEL: o->model = arg; return 0;
+    case KEY_DB: o->db = arg; return 0;
+    case KEY_LIST: o->list = true; return 0;
+    case KEY_DRY_RUN: o->dry_run = true; return 0;
+    case KEY_NOISE: o->noise = true; return 0;
+    case KEY_THREADS: o->n_threads = (int)number(state, "threads", arg, 1, 4096); return 0;
+    case KEY_JOBS: o->n_jobs = (int)number(state, "jobs", arg, 1, 4096); return 0;
+    case KEY_SEED: o->seed = (uint64_t)number(state, "seed", arg, 0, 9e15); return 0;
+    case KEY_SET: parse_set(state, o, arg); return 0;
+    case KEY_MARGIN:
+        if (!protocol_set(&o->protocol, "margin", number(state, "margin", arg, 0, 50) / 100,
+                          &err)) {
+            argp_error(state, "--margin: %s", err.text);
+        }
+        return 0;
+    case KEY_REGIME:
+        if (strcmp(arg, "hot") && strcmp(arg, "cold")) {
+            argp_error(state, "--regime is hot or cold, not '%s'", arg);
+        }
+        o->regime = strcmp(arg, "hot") ? REGIME_COLD : REGIME_HOT;
+        o->regime_given = true;
+        return 0;
+    case KEY_STRATEGY:
+        if (!strategy_parse(arg, &o->strategy)) {
+            argp_error(state, "there is no strategy '%s'", arg);
+        }
+        return 0;
+    case KEY_BUDGET:
+        if (!budget_parse(arg, &o->budget, &err)) {
+            argp_error(state, "%s", err.text);
+        }
+        return 0;
+    case ARGP_KEY_END:
+        if (o->m && (o->kernel || o->model)) {
+            argp_error(state, "--shape goes without --kernel and --model");
+        }
+        if (!o->m && !o->kernel && !o->model && !o->list) {
+            argp_error(state,
+                       "say what to tune: --kernel, --shape or --model; --list shows all");
+        }
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    options,
+    parse,
+    NULL,
+    "Searches the schedules of kernels and records in the database what was tried and what won."
+    "\vEvery candidate is verified against the naive nest in a process of its own before it is "
+    "timed, in randomly ordered pairs with the best so far. What is called faster has won a "
+    "match "
+    "against the default across fresh processes; `report` shows the evidence. Exit status: 0 "
+    "success, 1 failure with one sentence on stderr, 2 usage, 130 after Ctrl-C, which finishes "
+    "the current candidate.",
+    NULL,
+    NULL,
+    NULL};
+
+static const char *joined(int argc, char **argv)
+{
+    static char words[2048];
+    size_t len = 0;
+    for (int i = 0; i < argc && len < sizeof words - 1; i++) {
+        len += (size_t)snprintf(words + len, sizeof words - len, "%s%s", i ? " " : "",
+                                i ? argv[i] : "tune");
+    }
+    return words;
+}
+
+int main(int argc, char **argv)
+{
+    program_name = "tune";
+    if (argc > 1 && !strcmp(argv[1], CHILD_WORD)) {
+        return child_main(argc, argv);
+    }
+    setlocale(LC_CTYPE, "");
+    argp_err_exit_status = 2;
+    TuneOptions o = {.strategy = STRATEGY_AUTO,
+                     .budget = {.ns = 600000000000},
+                     .seed = 1,
+                     .protocol = protocol_default(),
+                     .words = joined(argc, argv)};
+    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    struct sigaction act = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &act, NULL);
+    Env e;
+    env_init(&e);
+    bool ok = env_try(&e, tune_body, &o);
+    int status = ok ? 0 : e.err.code == E_INTERRUPT ? 130 : 1;
+    if (!ok) {
+        fprintf(stderr, "tune: %s\n", e.err.text);
+    }
+    env_release(&e);
+    return status;
+}

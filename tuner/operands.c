@@ -1,0 +1,172 @@
+/* operands.c - a compiled kernel made ready to be called over and over, as a model calls it:
+ * activations and output in place, constants laid out as its schedule wants them, in rings of
+ * copies where the caches shall not hold them. Two schedules of one kernel share activations,
+ * and the rings of what both lay out alike. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner/tuner.h"
+
+enum { LINE_BYTES = 64, LINES_APART = 64, MAX_OPERANDS = 64 };
+
+/* ---- values -------------------------------------------------------------------------- */
+
+static void fill_floats(Rng *r, bool bf16, uint32_t *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float v = (float)((double)(rng_u64(r) >> 11) * 0x1p-53 - 0.5);
+        memcpy(&to[i], &v, sizeof v);
+        to[i] &= bf16 ? 0xffff0000u : 0xffffffffu;
+    }
+}
+
+static void *filled(Env *e, const Kernel *naive, int operand, const int64_t *syms,
+                    uint64_t seed)
+{
+    const Operand *o = &naive->operand.at[operand];
+    int64_t n = kernel_span(naive, operand, syms);
+    size_t bytes = operand_stored_bytes(naive, operand, syms);
+    Rng r;
+    rng_seed(&r, seed + (uint64_t)operand);
+    uintptr_t at = (uintptr_t)arena_alloc(&e->model, bytes + LINE_BYTES * (LINES_APART + 1));
+    at = (at + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    void *data = (void *)(at + LINE_BYTES * rng_below(&r, LINES_APART));
+    if (o->dtype == DT_F32) {
+        fill_floats(&r, o->from_bf16, data, n);
+        return data;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        value_store(data, o->dtype, i, (Value){.i = (int64_t)rng_below(&r, 2)});
+    }
+    return data;
+}
+
+void operands_fill(Env *e, const Kernel *naive, const int64_t *syms, uint64_t seed,
+                   void **param)
+{
+    for (int i = 0; i < naive->operand.n; i++) {
+        param[i] = param[i] ? param[i] : filled(e, naive, i, syms, seed);
+    }
+}
+
+/* ---- what rotates -------------------------------------------------------------------- */
+
+bool operand_rotates(const Kernel *k, int operand, uint64_t rotates)
+{
+    const Operand *o = &k->operand.at[operand];
+    bool asked = operand < MAX_OPERANDS && (rotates >> operand & 1);
+    return operand > 0 && !o->local && (o->constant || asked);
+}
+
+size_t operand_stored_bytes(const Kernel *k, int operand, const int64_t *syms)
+{
+    return (size_t)kernel_span(k, operand, syms) *
+           (size_t)operand_bytes(&k->operand.at[operand]);
+}
+
+size_t operands_rotating_bytes(const Kernel *k, const int64_t *syms, uint64_t rotates)
+{
+    size_t bytes = 0;
+    for (int i = 1; i < k->operand.n; i++) {
+        bytes += operand_rotates(k, i, rotates) ? operand_stored_bytes(k, i, syms) : 0;
+    }
+    return bytes;
+}
+
+/* ---- rings --------------------------------------------------------------------------- */
+
+typedef struct Laid { /* one copy of an operand, as it is stored */
+    const void *at;   /* NULL: it does not rotate */
+    size_t bytes;
+    void *panels;      /* to be freed; NULL: the operand itself */
+    Ring *const *like; /* another's ring serves; NULL: its own */
+} Laid;
+
+static void lay_out(Env *e, Runnable *r, int operand)
+{
+    const Operand *o = &r->k->operand.at[operand];
+    Laid *l = &r->laid[operand];
+    *l = (Laid){.at = r->param[operand], .bytes = operand_stored_bytes(r->k, operand, r->syms)};
+    if (!o->pack || !l->bytes) {
+        return;
+    }
+    if (posix_memalign(&l->panels, LINE_BYTES, l->bytes)) {
+        l->panels = NULL;
+        fail(e, E_NOMEM, "There is no memory for %zu bytes of panels of operand %s.", l->bytes,
+             o->name);
+    }
+    l->at = l->panels;
+    if (r->pack[operand](l->panels, r->param[operand], r->syms) < 0) {
+        fail(e, E_INPUT, "Operand %s is to be stored as bf16, but some value is none.",
+             o->name);
+    }
+}
+
+static bool same_bytes(const Laid *a, const Laid *b)
+{
+    return a->at && a->bytes == b->bytes && !memcmp(a->at, b->at, a->bytes);
+}
+
+size_t runnable_lay(Env *e, Runnable *r, uint64_t rotates, const Runnable *with)
+{
+    int n = r->k->operand.n;
+    size_t own_bytes = 0;
+    r->laid = arena_array(&e->model, Laid, n);
+    r->ring = arena_array(&e->model, Ring *, n);
+    r->own = arena_array(&e->model, Ring, n);
+    for (int i = 1; i < n; i++) {
+        if (operand_rotates(r->k, i, rotates)) {
+            lay_out(e, r, i);
+            bool like = with && same_bytes(&with->laid[i], &r->laid[i]);
+            r->laid[i].like = like ? &with->ring[i] : NULL;
+            own_bytes += like ? 0 : r->laid[i].bytes;
+        }
+    }
+    return own_bytes;
+}
+
+static void drop_copies(Runnable *r)
+{
+    for (int i = 0; r->laid && i < r->k->operand.n; i++) {
+        free(r->laid[i].panels);
+        r->laid[i].panels = NULL;
+    }
+}
+
+void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool)
+{
+    for (int i = 1; i < r->k->operand.n; i++) {
+        const Laid *l = &r->laid[i];
+        if (l->like) {
+            r->ring[i] = *l->like;
+        } else if (l->at && l->bytes) {
+            ring_init(e, &r->own[i], l->at, l->bytes, n_copies, true, pool);
+            r->ring[i] = &r->own[i];
+        }
+    }
+    drop_copies(r);
+}
+
+void runnable_release(Runnable *r)
+{
+    drop_copies(r);
+    for (int i = 0; r->own && i < r->k->operand.n; i++) {
+        ring_release(&r->own[i]);
+    }
+}
+
+void runnable_call(void *runnable)
+{
+    const Runnable *r = runnable;
+    void *param[MAX_OPERANDS];
+    int n = r->k->operand.n;
+    check(n <= MAX_OPERANDS);
+    for (int i = 0; i < n; i++) {
+        param[i] = r->ring && r->ring[i] ? (void *)ring_next(r->ring[i]) : r->param[i];
+    }
+    if (r->pool) {
+        pool_kernel(r->pool, r->fn, param, r->syms);
+    } else {
+        r->fn(param, r->syms, 0, 1);
+    }
+}
