@@ -22,16 +22,21 @@ esac
 # shellcheck disable=SC2086 # $fixed is a list of words
 timeout -k 5 "$seconds" $fixed "$out/tests" --jobs 2 --xml="$report" ${pattern:+--filter "$pattern"} </dev/null
 status=$?
+own=
 for one in "$log".*; do # Criterion leaks 48 bytes of its own where suites have different timeouts
     if grep -qs libcriterion "$one" && ! grep -q -E '\.c:[0-9]|runtime error' "$one" &&
         ! grep ' leak of ' "$one" | grep -q -v -E ' leak of (48 byte.s. in 1|96 byte.s. in 2) object'; then
         rm "$one"
+        own=1
     fi
 done
 cat "$log".* 2>/dev/null && found=1 || found=
 
 passed=$(grep -c 'status="PASSED"' "$report")
 broken=$(grep 'status="' "$report" | grep -v -c -E 'PASSED|SKIPPED')
+if [ "$own" ] && [ $status -eq 1 ] && [ "$broken" -eq 0 ]; then # the leak checker's status, for that alone
+    status=0
+fi
 skipped=$(awk -F '"' '/<testsuite / { suite = $2 } /status="SKIPPED"/ { printf " %s/%s", suite, $2 }' "$report")
 if [ -n "$skipped" ] && [ -z "$pattern" ]; then # a pattern skips all others
     echo "make test: skipped:$skipped"
