@@ -175,7 +175,8 @@ static const Helper helpers[N_AIDS] = {
                         "    float r = __builtin_fmaf(a, b, c);\n"
                         "#if defined __x86_64__\n    __asm__(\"\" : \"+x\"(r));\n"
                         "#elif defined __aarch64__\n    __asm__(\"\" : \"+w\"(r));\n"
-                        "#endif\n    return r;\n}\n"},
+                        "#endif\n    return r;\n}\n",
+                        AID_TYPES},
     [AID_SCALAR_EXP] = SCALAR_EXP("nc_expf", APART),
     [AID_SCALAR_EXP_FUSED] = SCALAR_EXP("nc_fused_expf", SCALAR_FUSED),
 };
