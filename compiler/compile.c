@@ -44,6 +44,15 @@ static bool without(const Compile *c, StageBit bit)
     return c->without & (1u << bit);
 }
 
+PickHint hint_of_machine(const Machine *m, int n_threads)
+{
+    return (PickHint){.target = target_of(m),
+                      .l1d_bytes = m->l1d_bytes,
+                      .l2_bytes = m->l2_bytes,
+                      .l3_bytes = m->l3_bytes,
+                      .n_threads = n_threads};
+}
+
 PickHint compile_hint(const Compile *c, const Program *p, int kernel)
 {
     PickHint hint = c->hint;

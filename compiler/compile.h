@@ -36,6 +36,9 @@ typedef struct PickHint {
     int64_t sym[MAX_SYMBOLS]; /* by kernel symbol: the value it usually has; -1: any */
 } PickHint;
 
+/* On this machine, sizes as zeros: whoever knows them fills them in. */
+PickHint hint_of_machine(const Machine *m, int n_threads);
+
 /* "Which schedule for this kernel here?" The compiler asks and never looks anything up itself. An illegal
  * answer is an error of the picker; no steps are always legal. */
 typedef struct Picker {

@@ -15,16 +15,16 @@ static void run_body(Env *e, void *arg)
     s->body(e, &s->arena, s->arg);
 }
 
+static void release_scratch(void *arg)
+{
+    arena_release(&((Scratch *)arg)->arena);
+}
+
 void with_scratch(Env *e, ScratchBody *body, void *arg)
 {
     Scratch s = {.body = body, .arg = arg};
     arena_init(&s.arena, e);
-    bool ok = env_try(e, run_body, &s);
-    arena_release(&s.arena);
-    if (!ok) {
-        Err err = e->err;
-        fail_err(e, &err);
-    }
+    env_finally(e, run_body, release_scratch, &s);
 }
 
 typedef struct Question {

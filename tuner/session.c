@@ -401,15 +401,16 @@ static void run_all(Env *e, void *arg)
     w->out->winner.built = built_dup(&e->model, &w->out->winner.built);
 }
 
+static void end_run(void *arg)
+{
+    const WholeRun *w = arg;
+    if (w->s) {
+        session_release(w->s);
+    }
+}
+
 void session_run(Env *e, const SessionPlan *plan, SessionResult *out)
 {
     WholeRun w = {.plan = plan, .out = out};
-    bool ok = env_try(e, run_all, &w);
-    if (w.s) {
-        session_release(w.s);
-    }
-    if (!ok) {
-        Err err = e->err;
-        fail_err(e, &err);
-    }
+    env_finally(e, run_all, end_run, &w);
 }

@@ -100,6 +100,16 @@ void env_reset_kernel(Env *e)
     arena_release(&e->kernel);
 }
 
+void env_finally(Env *e, void (*body)(Env *e, void *arg), void (*release)(void *arg), void *arg)
+{
+    bool ok = env_try(e, body, arg);
+    Err err = e->err;
+    release(arg);
+    if (!ok) {
+        fail_err(e, &err);
+    }
+}
+
 /* ---- blocks -------------------------------------------------------------- */
 
 void arena_init(Arena *a, Env *e)

@@ -91,6 +91,9 @@ void env_reset_kernel(Env *e);
 
 /* Runs body(e, arg). True: it returned. False: it failed and e->err says why. Nests. */
 bool env_try(Env *e, void (*body)(Env *e, void *arg), void *arg);
+/* Runs body, then release on every way out; a failure goes on afterwards. */
+void env_finally(Env *e, void (*body)(Env *e, void *arg), void (*release)(void *arg),
+                 void *arg);
 
 /* Leaves to the innermost env_try. Without one it is a bug. */
 _Noreturn void fail(Env *e, ErrCode code, const char *fmt, ...) PRINTF(3, 4);

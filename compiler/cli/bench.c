@@ -90,11 +90,7 @@ static void add_entry(Contest *r, const char *name, const Schedule *s)
 
 static PickHint hint_here(const Contest *r)
 {
-    PickHint hint = {.target = target_of(&r->machine),
-                     .l1d_bytes = r->machine.l1d_bytes,
-                     .l2_bytes = r->machine.l2_bytes,
-                     .l3_bytes = r->machine.l3_bytes,
-                     .n_threads = r->place.n_threads};
+    PickHint hint = hint_of_machine(&r->machine, r->place.n_threads);
     memcpy(hint.sym, r->syms, sizeof hint.sym);
     return hint;
 }
@@ -338,7 +334,7 @@ static void bench_body(Env *e, void *arg)
                        .n_threads = r->o->n_threads ? r->o->n_threads : r->machine.n_threads,
                        .cold = r->o->cold,
                        .seed = r->o->seed};
-    cli_finally(e, r->o->peaks ? peaks_body : race, end_race, r);
+    env_finally(e, r->o->peaks ? peaks_body : race, end_race, r);
 }
 
 /* ---- the command ---- */

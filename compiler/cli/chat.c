@@ -123,7 +123,7 @@ static void chat_model(Env *e, Model *m, void *arg)
             t.chat.template_name, o->system ? o->system : t.chat.default_system, t.speaker.says,
             (unsigned long long)t.speaker.seed);
     begin(&t);
-    cli_finally(e, converse, free_line, &t);
+    env_finally(e, converse, free_line, &t);
 }
 
 static void chat_body(Env *e, void *arg)

@@ -26,9 +26,6 @@ int cmd_detokenize(int argc, char **argv);
 /* Runs body in an Env of its own; a failure is printed as one sentence. Returns 0, 1, or 130
  * after Ctrl-C. */
 int cli_run(void (*body)(Env *e, void *arg), void *arg);
-/* Runs body, then release on every way out; a failure goes on afterwards. */
-void cli_finally(Env *e, void (*body)(Env *e, void *arg), void (*release)(void *arg),
-                 void *arg);
 void cli_flush(Buf *out); /* to stdout, at once; dies when it cannot be written */
 
 /* ---- terminal.c: standard input, progress, Ctrl-C ------------------------------------ */

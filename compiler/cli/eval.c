@@ -108,7 +108,7 @@ static void close_library(void *arg)
 static void by_c(Eval *v, Tensor *out)
 {
     InLibrary x = {.v = v, .out = out};
-    cli_finally(v->e, in_library, close_library, &x);
+    env_finally(v->e, in_library, close_library, &x);
 }
 
 typedef struct Way {
@@ -323,7 +323,7 @@ static void eval_body(Env *e, void *arg)
 {
     Eval v = {.e = e, .o = arg};
     catch_interrupt();
-    cli_finally(e, evaluate, close_weights, &v);
+    env_finally(e, evaluate, close_weights, &v);
 }
 
 enum { KEY_WITH_WAY = 512, KEY_COMPARE, KEY_SEED, KEY_INPUT, KEY_OUT, KEY_BLAS, KEY_ALL };

@@ -64,16 +64,6 @@ int cli_run(void (*body)(Env *e, void *arg), void *arg)
     return status;
 }
 
-void cli_finally(Env *e, void (*body)(Env *e, void *arg), void (*release)(void *arg), void *arg)
-{
-    bool ok = env_try(e, body, arg);
-    Err err = e->err;
-    release(arg);
-    if (!ok) {
-        fail_err(e, &err);
-    }
-}
-
 void cli_flush(Buf *out)
 {
     if (fwrite(out->at, 1, out->len, stdout) != out->len || fflush(stdout)) {

@@ -124,11 +124,8 @@ void model_load(Env *e, Model *m, bool all)
                         .stop = &interrupted};
     if (o->way == BY_C && !o->naive) {
         eo.picker = arena_dup(&e->model, &defaults, sizeof defaults);
-        eo.hint = (PickHint){.l1d_bytes = machine.l1d_bytes,
-                             .l2_bytes = machine.l2_bytes,
-                             .l3_bytes = machine.l3_bytes,
-                             .n_threads = n_threads,
-                             .in_place = !o->panels};
+        eo.hint = hint_of_machine(&machine, n_threads);
+        eo.hint.in_place = !o->panels;
         eo.pool = m->pool = n_threads > 1 ? pool_new(n_threads, &err) : NULL;
         if (n_threads > 1 && !m->pool) {
             fail_err(e, &err);
@@ -183,5 +180,5 @@ void model_use(Env *e, const ModelOptions *o, void (*body)(Env *e, Model *m, voi
 {
     Use u = {.body = body, .arg = arg, .m = {.o = o}};
     catch_interrupt();
-    cli_finally(e, use, close_model, &u);
+    env_finally(e, use, close_model, &u);
 }

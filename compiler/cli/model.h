@@ -10,9 +10,9 @@ typedef struct ModelOptions {
     EngineWay way;
     bool blas;
     unsigned without; /* stages, model.c's own bits */
-    bool naive;    /* BY_C: no schedules */
-    bool panels;   /* BY_C: schedules may lay weights out again, which holds them twice */
-    int n_threads; /* 0: as many as this process may use */
+    bool naive;       /* BY_C: no schedules */
+    bool panels;      /* BY_C: schedules may lay weights out again, which holds them twice */
+    int n_threads;    /* 0: as many as this process may use */
 } ModelOptions;
 
 extern const struct argp model_argp; /* as an argp child; its input is a ModelOptions */

@@ -13,10 +13,7 @@ Table space_table(Env *e, const Source *s, Compile *c)
     Machine m;
     table_init(&t, &e->model, "space", countof(columns), columns);
     machine_read(e, "", &m);
-    c->hint = (PickHint){.l1d_bytes = m.l1d_bytes,
-                         .l2_bytes = m.l2_bytes,
-                         .l3_bytes = m.l3_bytes,
-                         .n_threads = m.n_threads};
+    c->hint = hint_of_machine(&m, m.n_threads);
     for (int i = 0; i < s->sizes.n; i++) {
         Sym sym = sym_intern(e, s->sizes.at[i].name, strlen(s->sizes.at[i].name));
         c->usual[sym] = s->sizes.at[i].value;

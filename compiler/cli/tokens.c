@@ -187,7 +187,7 @@ static void tokens_body(Env *e, void *arg)
 {
     Tokens k = {.e = e, .o = arg};
     catch_interrupt();
-    cli_finally(e, read_and_do, close_tokenizer, &k);
+    env_finally(e, read_and_do, close_tokenizer, &k);
 }
 
 enum { KEY_JSONL = 800, KEY_SPECIAL, KEY_SKIP };

@@ -133,5 +133,5 @@ static void close_files(void *arg)
 void dump_weights(Env *e, const char *path, Format format, Buf *out)
 {
     Listing l = {.path = path, .format = format, .out = out};
-    cli_finally(e, list, close_files, &l);
+    env_finally(e, list, close_files, &l);
 }

@@ -75,11 +75,8 @@ static EngineOptions options(const Machine *m, bool scheduled, const Picker *pic
     Err err;
     if (scheduled) {
         o.picker = picker;
-        o.hint = (PickHint){.l1d_bytes = m->l1d_bytes,
-                            .l2_bytes = m->l2_bytes,
-                            .l3_bytes = m->l3_bytes,
-                            .n_threads = m->n_threads,
-                            .in_place = true};
+        o.hint = hint_of_machine(m, m->n_threads);
+        o.hint.in_place = true;
         o.target = target_of(m);
         o.pool = m->n_threads > 1 ? pool_new(m->n_threads, &err) : NULL;
     }

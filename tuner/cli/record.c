@@ -448,6 +448,12 @@ static int64_t put_space(Env *e, Record *r, const Space *s)
     return db_put_space(r->db, &row, knob, s->n_knobs, choice.at, choice.n);
 }
 
+static int64_t operand_bytes_in(const Item *it, int operand)
+{
+    return kernel_span(it->kernel, operand, it->task.sym) *
+           operand_bytes(&it->kernel->operand.at[operand]);
+}
+
 /* Counts of one call: flops, bytes of all operands read, bytes written. */
 static void put_work(Env *e, const Item *it, DbRunTask *row)
 {
@@ -462,11 +468,10 @@ static void put_work(Env *e, const Item *it, DbRunTask *row)
     if (!dim_eval(e, kernel_flops(e, it->kernel), &z, &row->flops, &err)) {
         row->flops = DB_NONE;
     }
+    row->write_bytes = operand_bytes_in(it, 0);
     row->read_bytes = 0;
-    for (int i = 0; i < it->kernel->operand.n; i++) {
-        int64_t bytes = kernel_span(it->kernel, i, it->task.sym) *
-                        operand_bytes(&it->kernel->operand.at[i]);
-        *(i ? &row->read_bytes : &row->write_bytes) += i ? bytes : bytes - row->write_bytes;
+    for (int i = 1; i < it->kernel->operand.n; i++) {
+        row->read_bytes += operand_bytes_in(it, i);
     }
 }
 
@@ -486,7 +491,6 @@ static void put_task(Env *e, void *arg)
     row.run = r->run, row.task = r->task, row.idx = r->n_tasks++;
     row.label = it->label;
     row.space = put_space(e, r, &it->space);
-    row.write_bytes = 0;
     put_work(e, it, &row);
     row.share = it->share;
     row.default_schedule = base.at;

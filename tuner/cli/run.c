@@ -144,17 +144,6 @@ static void end_task(void *arg)
     session_release(x->session);
 }
 
-static void guarded(Env *e, void (*body)(Env *e, void *arg), void (*release)(void *arg),
-                    void *arg)
-{
-    bool ok = env_try(e, body, arg);
-    Err err = e->err;
-    release(arg);
-    if (!ok) {
-        fail_err(e, &err);
-    }
-}
-
 /* ---- all of them ------------------------------------------------------------------------- */
 
 /* What is left is shared among those that are left. */
@@ -191,7 +180,7 @@ static void tune(Env *e, void *arg)
     for (int i = 0; i < t->items.n && !t->interrupted; i++) {
         OneTask one = {
             .t = t, .item = &t->items.at[i], .budget_ns = share_of_budget(t, i, start_ns)};
-        guarded(e, work, end_task, &one);
+        env_finally(e, work, end_task, &one);
     }
 }
 
@@ -209,7 +198,7 @@ void tune_body(Env *e, void *arg)
     Tune *t = arena_new(&e->model, Tune);
     const TuneOptions *o = arg;
     open_workplace(e, &t->w, o);
-    guarded(e, tune, close_all, t);
+    env_finally(e, tune, close_all, t);
     if (t->interrupted) {
         fail(e, E_INTERRUPT, "Stopped. What was found until then is recorded.");
     }

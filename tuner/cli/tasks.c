@@ -23,11 +23,9 @@ enum { PROMPT = 64, PAST = 256, CAPACITY = 512 };
 
 static PickHint hint_here(const Workplace *w)
 {
-    return (PickHint){.target = w->tc.target,
-                      .l1d_bytes = w->machine.l1d_bytes,
-                      .l2_bytes = w->machine.l2_bytes,
-                      .l3_bytes = w->machine.l3_bytes,
-                      .n_threads = w->n_threads};
+    PickHint hint = hint_of_machine(&w->machine, w->n_threads);
+    hint.target = w->tc.target; /* what the compiler can really make */
+    return hint;
 }
 
 static int64_t extent_of(const Item *it, const Axis *x)
@@ -91,9 +89,9 @@ static void add_product(const Workplace *w, Items *out)
                      (long long)o->k, (long long)o->n, (long long)o->k);
     Compile c = {.env = e};
     Graph *g = ncg_parse(e, text, strlen(text), "product");
-    c.known.bound[sym_intern(e, "m", 1)] = true;
-    c.known.value[sym_intern(e, "m", 1)] = o->m;
-    c.known.bound[sym_intern(e, "m", 1)] = o->m == 1; /* as decode is: one row is compiled in */
+    Sym m = sym_intern(e, "m", 1);
+    c.known.value[m] = o->m;
+    c.known.bound[m] = o->m == 1; /* as decode is: one row is compiled in */
     Program *p = compile_model(&c, g);
     add_item(w, out, p->kernel.at[0], &o->m, "", 1);
 }
