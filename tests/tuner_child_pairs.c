@@ -60,7 +60,7 @@ static PairRun taking;
 static void prepare(const ProcessJob *job, uint64_t a_ns, uint64_t b_ns)
 {
     static const Task task = {.kernel = ""};
-    static const Built built = {"", "", "", {0, 0}};
+    static const Built built = {"", "", "", {0, 0}, false};
     static ProcessJob full;
     ChildJob cross;
     Buf text;

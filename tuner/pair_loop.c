@@ -178,6 +178,16 @@ typedef struct Batch {
     int n;
 } Batch;
 
+/* Neither side finds the other's threads awake, and each finds its own so. */
+static void settle(const PairRun *r, const Contender *c)
+{
+    if (r->settle_ns > 0) {
+        for (uint64_t from_ns = clock_ns(); clock_ns() - from_ns < r->settle_ns;) {
+        }
+        call(c, 1);
+    }
+}
+
 static void take_pair(const PairRun *r, int nth, bool cpu_time, Seen *seen, Pair *p,
                       uint64_t *start_ns)
 {
@@ -186,6 +196,7 @@ static void take_pair(const PairRun *r, int nth, bool cpu_time, Seen *seen, Pair
         bool is_b = slot ^ p->b_first;
         const Contender *c = is_b ? &r->b : &r->a;
         enter(r, c);
+        settle(r, c);
         uint64_t cpu_ns = cpu_time ? thread_ns() : 0;
         uint64_t from_ns = clock_ns();
         call(c, r->reps);
@@ -205,7 +216,7 @@ static void take_pair(const PairRun *r, int nth, bool cpu_time, Seen *seen, Pair
 /* 1, 2, then what takes about 2 ms. */
 static int batch_size(const PairRun *r, int done)
 {
-    uint64_t pair_ns = (r->warm_a_ns + r->warm_b_ns) * (uint64_t)r->reps;
+    uint64_t pair_ns = (r->warm_a_ns + r->warm_b_ns) * (uint64_t)r->reps + 2 * r->settle_ns;
     uint64_t n = done == 0 ? 1 : done == 1 ? 2 : BATCH_NS / pair_ns;
     n = n < 1 ? 1 : n > MAX_BATCH ? MAX_BATCH : n;
     int left = r->job->n_pairs - done;

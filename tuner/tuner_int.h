@@ -152,6 +152,9 @@ typedef struct PairRun {
     const ProcessJob *job;
     Contender a, b;
     bool cpu_time; /* one thread does it all */
+    /* Before a sample the caller spins that long, until threads that are not its own sleep, and
+     * makes one call that is not timed; 0: neither. */
+    uint64_t settle_ns;
     Env *e;
     Area *area;
     uint64_t warm_a_ns, warm_b_ns; /* out */

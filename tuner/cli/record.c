@@ -16,7 +16,9 @@ static int64_t now_ns(void)
 
 static const char *name_of(Record *r, uint64_t index)
 {
-    return index == INDEX_DEFAULT ? "default"
+    bool is_side = r->sides && index >= INDEX_SIDES && index < INDEX_COPY;
+    return is_side                  ? r->sides->at[index - INDEX_SIDES].name
+           : index == INDEX_DEFAULT ? "default"
            : index == INDEX_COPY
                ? "a copy of the default"
                : arena_printf(&r->w->e->model, "candidate %llu", (unsigned long long)index);
@@ -112,7 +114,8 @@ static void name_sides(Record *r, DbDuel *d, uint64_t a, const Built *as, uint64
                        const Built *bs)
 {
     d->a_name = name_of(r, a), d->b_name = name_of(r, b);
-    d->a_schedule = as->schedule, d->b_schedule = bs->schedule;
+    d->a_schedule = as->rival ? NULL : as->schedule;
+    d->b_schedule = bs->rival ? NULL : bs->schedule;
     d->a_c_hash = as->c_hash, d->b_c_hash = bs->c_hash;
 }
 
@@ -339,12 +342,23 @@ static void on_trial(void *ctx, const Trial *t)
     take(ctx, put_trial, t, tell ? "searching" : NULL);
 }
 
+static void show_duel(Record *r, const Duel *d)
+{
+    if (r->shows) {
+        fprintf(stderr, "\r\033[K%5.0f s  %s: %s against %s, %d processes, ratio %.3f",
+                (double)(clock_ns() - r->start_ns) / 1e9, r->item->label, name_of(r, d->b),
+                name_of(r, d->a), d->series.n, d->series.ratio.median);
+    }
+}
+
 static void on_process(void *ctx, const Duel *d, const DuelProcess *p)
 {
-    (void)d;
-    hold(ctx, p);
-    if (isatty(2)) {
-        show(ctx, "confirming");
+    Record *r = ctx;
+    hold(r, p);
+    if (isatty(2) && r->sides) {
+        show_duel(r, d);
+    } else if (isatty(2)) {
+        show(r, "confirming");
     }
 }
 
@@ -372,43 +386,22 @@ Recorder record_of(Record *r)
 
 /* ---- runs and tasks ---------------------------------------------------------------------- */
 
-static const char *flags_text(const Workplace *w)
-{
-    Buf b;
-    buf_init(&b, &w->e->model);
-    for (int i = 0; i < w->tc.n_flags; i++) {
-        buf_printf(&b, "%s%s", i ? " " : "", w->tc.flags[i]);
-    }
-    return b.at;
-}
-
-static const char *compiler_words(const Workplace *w)
-{
-    Buf b;
-    buf_init(&b, &w->e->model);
-    for (int i = 1; i < w->tc.n_argv; i++) {
-        buf_printf(&b, "%s%s", i > 1 ? " " : "", w->tc.argv[i]);
-    }
-    return b.at;
-}
-
 static void put_run(Env *e, void *arg)
 {
     Record *r = arg;
     const TuneOptions *o = r->w->o;
     ClockQuality q = clock_quality();
     DbMachine machine;
-    DbToolchain tc = db_blank_toolchain();
+    DbToolchain tc = here_toolchain(r->w);
     DbRun row = db_blank_run();
-    db_machine_here(e, &e->model, "", &r->w->machine, &machine);
-    tc.version = r->w->tc.version, tc.words = compiler_words(r->w), tc.flags = flags_text(r->w);
-    tc.target = r->w->tc.target->name, tc.path = r->w->tc.path;
+    (void)e;
+    here_machine(r->w, &machine);
     row.started_ns = now_ns();
     row.program = "tune", row.version = NC_VERSION, row.command = o->words;
     row.protocol = PROTOCOL_VERSION;
     row.machine = db_put_machine(r->db, &machine);
     row.toolchain = db_put_toolchain(r->db, &tc);
-    row.strategy = strategy_name(o->strategy);
+    row.strategy = o->command ? NULL : strategy_name(o->strategy);
     row.seed = (int64_t)o->seed, row.n_threads = r->w->n_threads;
     row.n_batch = o->protocol.batch;
     row.budget_ns = o->budget.ns ? (int64_t)o->budget.ns : DB_NONE;
@@ -520,10 +513,15 @@ static void put_task_end(Env *e, void *arg)
     db_end_run_task(t->r->db, t->r->run, t->r->task, now_ns(), t->ending, t->why);
 }
 
+void record_task_over(Record *r, const char *ending, const char *why)
+{
+    TaskEnd t = {r, ending, why};
+    db_transact(r->db, put_task_end, &t);
+}
+
 void record_task_end(Record *r, const SessionResult *s)
 {
-    TaskEnd t = {r, s->winner.confirmed ? "winner" : ending_name[s->ending], s->why};
-    db_transact(r->db, put_task_end, &t);
+    record_task_over(r, s->winner.confirmed ? "winner" : ending_name[s->ending], s->why);
 }
 
 static void put_run_end(Env *e, void *arg)

@@ -21,7 +21,7 @@ enum { PROMPT = 64, PAST = 256, CAPACITY = 512 };
 
 /* ---- one task ---- */
 
-static PickHint hint_here(const Workplace *w)
+PickHint hint_here(const Workplace *w)
 {
     PickHint hint = hint_of_machine(&w->machine, w->n_threads);
     hint.target = w->tc.target; /* what the compiler can really make */
@@ -78,22 +78,25 @@ static void add_item(const Workplace *w, Items *out, Kernel *k, const int64_t *s
 
 /* ---- a shape ---- */
 
-static void add_product(const Workplace *w, Items *out)
+Kernel *product_kernel(Env *e, int64_t m, int64_t n, int64_t k)
 {
-    Env *e = w->e;
-    const TuneOptions *o = w->o;
     const char *text =
         arena_printf(&e->model,
                      "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]\n"
                      "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
-                     (long long)o->k, (long long)o->n, (long long)o->k);
+                     (long long)k, (long long)n, (long long)k);
     Compile c = {.env = e};
     Graph *g = ncg_parse(e, text, strlen(text), "product");
-    Sym m = sym_intern(e, "m", 1);
-    c.known.value[m] = o->m;
-    c.known.bound[m] = o->m == 1; /* as decode is: one row is compiled in */
-    Program *p = compile_model(&c, g);
-    add_item(w, out, p->kernel.at[0], &o->m, "", 1);
+    Sym rows = sym_intern(e, "m", 1);
+    c.known.value[rows] = m;
+    c.known.bound[rows] = m == 1; /* as decode is: one row is compiled in */
+    return compile_model(&c, g)->kernel.at[0];
+}
+
+static void add_product(const Workplace *w, Items *out)
+{
+    const TuneOptions *o = w->o;
+    add_item(w, out, product_kernel(w->e, o->m, o->n, o->k), &o->m, "", 1);
 }
 
 /* ---- a model ---- */
