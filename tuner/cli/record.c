@@ -372,37 +372,15 @@ Recorder record_of(Record *r)
 
 /* ---- runs and tasks ---------------------------------------------------------------------- */
 
-static const char *flags_text(const Workplace *w)
-{
-    Buf b;
-    buf_init(&b, &w->e->model);
-    for (int i = 0; i < w->tc.n_flags; i++) {
-        buf_printf(&b, "%s%s", i ? " " : "", w->tc.flags[i]);
-    }
-    return b.at;
-}
-
-static const char *compiler_words(const Workplace *w)
-{
-    Buf b;
-    buf_init(&b, &w->e->model);
-    for (int i = 1; i < w->tc.n_argv; i++) {
-        buf_printf(&b, "%s%s", i > 1 ? " " : "", w->tc.argv[i]);
-    }
-    return b.at;
-}
-
 static void put_run(Env *e, void *arg)
 {
     Record *r = arg;
     const TuneOptions *o = r->w->o;
     ClockQuality q = clock_quality();
     DbMachine machine;
-    DbToolchain tc = db_blank_toolchain();
+    DbToolchain tc = toolchain_row(&e->model, &r->w->tc);
     DbRun row = db_blank_run();
     db_machine_here(e, &e->model, "", &r->w->machine, &machine);
-    tc.version = r->w->tc.version, tc.words = compiler_words(r->w), tc.flags = flags_text(r->w);
-    tc.target = r->w->tc.target->name, tc.path = r->w->tc.path;
     row.started_ns = now_ns();
     row.program = "tune", row.version = NC_VERSION, row.command = o->words;
     row.protocol = PROTOCOL_VERSION;
@@ -448,33 +426,6 @@ static int64_t put_space(Env *e, Record *r, const Space *s)
     return db_put_space(r->db, &row, knob, s->n_knobs, choice.at, choice.n);
 }
 
-static int64_t operand_bytes_in(const Item *it, int operand)
-{
-    return kernel_span(it->kernel, operand, it->task.sym) *
-           operand_bytes(&it->kernel->operand.at[operand]);
-}
-
-/* Counts of one call: flops, bytes of all operands read, bytes written. */
-static void put_work(Env *e, const Item *it, DbRunTask *row)
-{
-    Sizes z = {0};
-    Err err;
-    for (int i = 0; i < it->kernel->n_syms; i++) {
-        Sym id;
-        dim_as_sym(dim_named(e, arena_printf(&e->kernel, "s%d", i)), &id);
-        z.bound[id] = true;
-        z.value[id] = it->task.sym[i];
-    }
-    if (!dim_eval(e, kernel_flops(e, it->kernel), &z, &row->flops, &err)) {
-        row->flops = DB_NONE;
-    }
-    row->write_bytes = operand_bytes_in(it, 0);
-    row->read_bytes = 0;
-    for (int i = 1; i < it->kernel->operand.n; i++) {
-        row->read_bytes += operand_bytes_in(it, i);
-    }
-}
-
 static void put_task(Env *e, void *arg)
 {
     Record *r = arg;
@@ -491,7 +442,7 @@ static void put_task(Env *e, void *arg)
     row.run = r->run, row.task = r->task, row.idx = r->n_tasks++;
     row.label = it->label;
     row.space = put_space(e, r, &it->space);
-    put_work(e, it, &row);
+    work_row(e, it->kernel, it->task.sym, &row);
     row.share = it->share;
     row.default_schedule = base.at;
     row.default_rank = it->has_rank ? (int64_t)it->base_rank : DB_NONE;
