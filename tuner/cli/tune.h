@@ -49,6 +49,8 @@ typedef Vec(Item) Items;
 /* ---- tasks.c: what is to be tuned; E_INPUT when nothing is ---- */
 void items_find(const Workplace *w, Items *out);
 void items_print(const Workplace *w, const Items *items); /* --list, --dry-run */
+/* "decode matmul m=1 n=4864 k=896"; phase may be "". */
+const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const char *phase);
 
 /* ---- builder.c: candidates by their number, as a session wants them ---- */
 typedef struct TaskBuilder {
