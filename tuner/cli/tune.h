@@ -59,6 +59,8 @@ PickHint hint_here(const Workplace *w);
 /* x[m, k] times w[n, k] transposed; m == 1 is compiled in, as decoding has it. */
 Kernel *product_kernel(Env *e, int64_t m, int64_t n, int64_t k);
 void items_print(const Workplace *w, const Items *items); /* --list, --dry-run */
+/* "decode matmul m=1 n=4864 k=896"; phase may be "". */
+const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const char *phase);
 
 /* ---- builder.c: candidates by their number, as a session wants them ---- */
 typedef struct TaskBuilder {
@@ -66,10 +68,6 @@ typedef struct TaskBuilder {
     const Item *item;
 } TaskBuilder;
 Builder task_builder(TaskBuilder *b);
-
-/* ---- here.c: who measures, as rows of the database ---- */
-void here_machine(const Workplace *w, DbMachine *out);
-DbToolchain here_toolchain(const Workplace *w);
 
 /* ---- duels.c: what is measured without a search: see duels.h ---- */
 #define INDEX_SIDES (UINT64_MAX - (1 << 16)) /* of the sides of duels, in turn */
