@@ -392,10 +392,9 @@ static void put_run(Env *e, void *arg)
     const TuneOptions *o = r->w->o;
     ClockQuality q = clock_quality();
     DbMachine machine;
-    DbToolchain tc = here_toolchain(r->w);
+    DbToolchain tc = toolchain_row(&e->model, &r->w->tc);
     DbRun row = db_blank_run();
-    (void)e;
-    here_machine(r->w, &machine);
+    db_machine_here(e, &e->model, "", &r->w->machine, &machine);
     row.started_ns = now_ns();
     row.program = "tune", row.version = NC_VERSION, row.command = o->words;
     row.protocol = PROTOCOL_VERSION;
@@ -441,33 +440,6 @@ static int64_t put_space(Env *e, Record *r, const Space *s)
     return db_put_space(r->db, &row, knob, s->n_knobs, choice.at, choice.n);
 }
 
-static int64_t operand_bytes_in(const Item *it, int operand)
-{
-    return kernel_span(it->kernel, operand, it->task.sym) *
-           operand_bytes(&it->kernel->operand.at[operand]);
-}
-
-/* Counts of one call: flops, bytes of all operands read, bytes written. */
-static void put_work(Env *e, const Item *it, DbRunTask *row)
-{
-    Sizes z = {0};
-    Err err;
-    for (int i = 0; i < it->kernel->n_syms; i++) {
-        Sym id;
-        dim_as_sym(dim_named(e, arena_printf(&e->kernel, "s%d", i)), &id);
-        z.bound[id] = true;
-        z.value[id] = it->task.sym[i];
-    }
-    if (!dim_eval(e, kernel_flops(e, it->kernel), &z, &row->flops, &err)) {
-        row->flops = DB_NONE;
-    }
-    row->write_bytes = operand_bytes_in(it, 0);
-    row->read_bytes = 0;
-    for (int i = 1; i < it->kernel->operand.n; i++) {
-        row->read_bytes += operand_bytes_in(it, i);
-    }
-}
-
 static void put_task(Env *e, void *arg)
 {
     Record *r = arg;
@@ -484,7 +456,7 @@ static void put_task(Env *e, void *arg)
     row.run = r->run, row.task = r->task, row.idx = r->n_tasks++;
     row.label = it->label;
     row.space = put_space(e, r, &it->space);
-    put_work(e, it, &row);
+    work_row(e, it->kernel, it->task.sym, &row);
     row.share = it->share;
     row.default_schedule = base.at;
     row.default_rank = it->has_rank ? (int64_t)it->base_rank : DB_NONE;
