@@ -28,22 +28,21 @@ PickHint hint_here(const Workplace *w)
     return hint;
 }
 
-static int64_t extent_of(const Item *it, const Axis *x)
+static int64_t extent_of(const Axis *x, const int64_t *sym)
 {
     return x->extent->kind == X_CONST ? x->extent->value.i
-           : x->extent->kind == X_SYM ? it->task.sym[x->extent->id]
+           : x->extent->kind == X_SYM ? sym[x->extent->id]
                                       : -1;
 }
 
-/* "decode matmul m=1 n=4864 k=896" */
-static const char *label_of(const Workplace *w, const Item *it, const char *phase)
+const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const char *phase)
 {
     Buf b;
-    buf_init(&b, &w->e->model);
-    buf_printf(&b, "%s%s%s", phase, *phase ? " " : "", it->kernel->kind);
-    for (int i = 0; i < it->kernel->nest.axis.n; i++) {
-        const Axis *x = &it->kernel->nest.axis.at[i];
-        int64_t n = extent_of(it, x);
+    buf_init(&b, m);
+    buf_printf(&b, "%s%s%s", phase, *phase ? " " : "", k->kind);
+    for (int i = 0; i < k->nest.axis.n; i++) {
+        const Axis *x = &k->nest.axis.at[i];
+        int64_t n = extent_of(x, sym);
         if (n >= 0) {
             buf_printf(&b, " %s=%lld", x->name, (long long)n);
         }
@@ -68,7 +67,7 @@ static void add_item(const Workplace *w, Items *out, Kernel *k, const int64_t *s
     memcpy(it->task.sym, sym, sizeof *sym * (size_t)k->n_syms);
     memset(hint.sym, 0xff, sizeof hint.sym);
     memcpy(hint.sym, sym, sizeof *sym * (size_t)k->n_syms);
-    it->label = label_of(w, it, phase);
+    it->label = kernel_label(&e->model, k, sym, phase);
     space_init(e, &e->model, &it->space, k, &hint);
     schedule_default(e, k, &hint, &it->base);
     it->has_rank = space_default(e, &it->space, &p);

@@ -59,6 +59,8 @@ PickHint hint_here(const Workplace *w);
 /* x[m, k] times w[n, k] transposed; m == 1 is compiled in, as decoding has it. */
 Kernel *product_kernel(Env *e, int64_t m, int64_t n, int64_t k);
 void items_print(const Workplace *w, const Items *items); /* --list, --dry-run */
+/* "decode matmul m=1 n=4864 k=896"; phase may be "". */
+const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const char *phase);
 
 /* ---- builder.c: candidates by their number, as a session wants them ---- */
 typedef struct TaskBuilder {
