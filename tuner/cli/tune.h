@@ -69,10 +69,6 @@ typedef struct TaskBuilder {
 } TaskBuilder;
 Builder task_builder(TaskBuilder *b);
 
-/* ---- here.c: who measures, as rows of the database ---- */
-void here_machine(const Workplace *w, DbMachine *out);
-DbToolchain here_toolchain(const Workplace *w);
-
 /* ---- duels.c: what is measured without a search: see duels.h ---- */
 #define INDEX_SIDES (UINT64_MAX - (1 << 16)) /* of the sides of duels, in turn */
 
