@@ -355,7 +355,7 @@ Test(db_merge, csv_of_any_view)
     const char *a = with("a.db", 1, s);
     const char *text = read_text(&env, exported(a, "a.csv", "csv"));
     cr_expect(!strncmp(text, "run,trial,task,label,", 21), "%s", text);
-    cr_expect(strstr(text, ",ok,promoted,"), "%s", text);
+    cr_expect(strstr(text, ",ok,won,"), "%s", text);
     Ran r = SCHEDB(&env, "export", "--db", a, "--format", "csv", "--view", "v_pairs");
     cr_expect_eq(count_of(r.out, '\n'), 1 + 144);
     r = SCHEDB(&env, "export", "--db", a, "--format", "csv", "--view", "v_nothing");
