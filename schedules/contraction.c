@@ -4,6 +4,8 @@
  *                                                (without lanes the same, of scalars)
  *     lanes along k    n.o m.o k.o [m.i n.i k.i] mr x nr dot products with private sums
  *
+ * Blocks of a long reduction stand inside a tile, or around all tiles of rows, which then find
+ * their part of a panel in a cache: n.o k.o m.o k.i [m.i n.i].
  * A cut makes two of n's loops, n.0 and n.1, each with the same steps. The loop that threads
  * share stands outermost. needs: what look_contraction found. breaks: nothing; whether it is
  * legal, the mechanism says. */
@@ -112,6 +114,9 @@ static void split_all(Builder *b)
     if (b->t->ku > 1) {
         schedule_add(b->s, STEP_SPLIT, "%s%s %d peel", b->red, b->t->kc ? ".i" : "", b->t->ku);
     }
+    if (b->t->around) {
+        schedule_add(b->s, STEP_RESUME, "%s%s", b->red, b->half[0]);
+    }
 }
 
 /* ---- order ---- */
@@ -168,8 +173,11 @@ static void order_piece(const Builder *b, int piece)
         add_batch(b, &w);
         add_first(b, piece, &w);
     }
+    if (b->t->around) {
+        word_add(&w, ' ', b->red, b->half[0]);
+    }
     add_second(b, piece, &w);
-    for (int i = 0; i < b->n_halves - lanes_k(b->t); i++) {
+    for (int i = b->t->around; i < b->n_halves - lanes_k(b->t); i++) {
         word_add(&w, ' ', b->red, b->half[i]);
     }
     if (tiles_m(b)) {
@@ -211,8 +219,8 @@ static void annotate(const Builder *b)
 
 /* ---- where operands lie ---- */
 
-/* The order in which the loops read it: batch, n.o, the reduction, n.i; lanes along k stay
- * innermost. */
+/* The order in which the loops read it: batch, n.o, the reduction, n.i (blocks of it before n.o
+ * where the loops have them there); lanes along k stay innermost. */
 static void pack_one(const Builder *b, int panel)
 {
     Words w = {""};
@@ -221,8 +229,12 @@ static void pack_one(const Builder *b, int panel)
     for (int i = 0; i < batch->n; i++) {
         word_add(&w, ',', axis_text(b->k, batch->at[i]), "");
     }
+    int before = b->t->around && b->t->m_outer;
+    if (before) {
+        word_add(&w, ',', b->red, b->half[0]);
+    }
     word_add(&w, ',', b->piece[0], tiles_n(b) ? ".o" : "");
-    for (int i = 0; i < b->n_halves - lanes_k(b->t); i++) {
+    for (int i = before; i < b->n_halves - lanes_k(b->t); i++) {
         word_add(&w, ',', b->red, b->half[i]);
     }
     if (tiles_n(b)) {
@@ -243,7 +255,7 @@ int64_t panel_bytes(const Kernel *k, const Contraction *c, const Tile *t)
 }
 
 #define MOST_AHEAD (1 << 18) /* bytes: two such panels leave room in a second-level cache */
-#define FAR_AHEAD 8192       /* where a panel is larger, or of no known size */
+#define FAR_AHEAD 16384      /* where a panel is larger, or of no known size */
 
 /* Every tile of rows asks for the same lines of the next panel, so it is there when it begins. */
 static int64_t bytes_ahead(const Builder *b)

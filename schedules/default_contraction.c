@@ -18,7 +18,8 @@
 #define ONE_ROW_VECTORS_K 4
 #define ATTENTION_COLUMNS_K 16 /* of one row and no weights: what ends a dot product is dear */
 #define ATTENTION_LANES_K 8
-#define STAGED_ROWS 32 /* so many rows make up for copying a tile first */
+#define MOST_BLOCK (1 << 18) /* bytes of a panel that stay in a second-level cache */
+#define STAGED_ROWS 32       /* so many rows make up for copying a tile first */
 
 static int64_t rows_of(const Look *l, const PickHint *hint)
 {
@@ -94,6 +95,21 @@ static void share(const Look *l, const PickHint *hint, Tile *t)
     }
 }
 
+/* A panel so long that each tile of rows would fetch it anew is read in blocks that stay. */
+static void block(const Look *l, Tile *t)
+{
+    int64_t k = axis_constant(l->k, l->c.red), kc = k;
+    int64_t n = axis_constant(l->k, l->c.n);
+    if (!t->panels || t->mr == 1 || t->cut || t->kc || !l->c.resumes || n % t->nr) {
+        return;
+    }
+    while (kc * t->nr * (int64_t)sizeof(float) > MOST_BLOCK && kc % 2 == 0) {
+        kc /= 2;
+    }
+    t->around = kc < k;
+    t->kc = kc < k ? (int)kc : 0;
+}
+
 static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int lanes)
 {
     const Target *t = hint_target(hint);
@@ -119,6 +135,7 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
     if (tile.prefetch == PREFETCH_PANEL && panel_bytes(l->k, &l->c, &tile) <= MOST_PREFETCH) {
         tile.prefetch = 0; /* what is so near is there */
     }
+    block(l, &tile);
     share(l, hint, &tile);
     return tile;
 }

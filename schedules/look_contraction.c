@@ -161,6 +161,13 @@ static void find_chunk(const Expr *x, void *ctx)
     }
 }
 
+static bool sum_can_wait(Env *e, const Kernel *k, const Contraction *c)
+{
+    Schedule s = {0};
+    schedule_add(&s, STEP_RESUME, "%s", axis_text(k, c->red));
+    return schedule_legal(e, k, &s, NULL);
+}
+
 static void give_cut(Env *e, const Kernel *k, Contraction *c, const Phase *p)
 {
     Finder f = {.k = k, .c = c};
@@ -203,5 +210,6 @@ bool look_contraction(Env *e, const Kernel *k, Contraction *c)
         give_operand(k, c, p, i);
     }
     give_cut(e, k, c, p);
+    c->resumes = sum_can_wait(e, k, c);
     return true;
 }

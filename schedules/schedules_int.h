@@ -82,6 +82,7 @@ typedef struct Contraction {
     int loose_piece[MAX_READS]; /* 1: only below the cut; 2: only from it on; 0: anywhere */
     bool loose_all;             /* more of them than are listed */
     const char *cut;            /* "n < cut" chooses what is read; NULL: nothing does */
+    bool resumes;               /* a sum can wait in the output between blocks of red */
     int64_t chunk;              /* an index holds red / chunk or red % chunk; 0: none does */
     bool exp;
 } Contraction;
@@ -135,6 +136,7 @@ typedef struct Tile {
     int nr;       /* columns; 1: n stays a loop */
     int ku;       /* unroll of the reduction; 1: none */
     int kc;       /* the reduction in blocks of this many; 0: none */
+    int around;   /* these blocks stand around the loop over tiles of rows */
     int cut;      /* n is cut where what is read changes */
     int panels;   /* pack what can be packed */
     int m_outer;  /* the loop over tiles of m stands outside that of n */

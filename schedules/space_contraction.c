@@ -7,8 +7,25 @@
 
 #define MAX_ROWS 14
 #define MAX_COLUMNS 16
+#define MAX_BLOCK 4096 /* of the reduction: as large as a split can be */
 
-enum { LANES, MR, NR, KU, KC, CUT, PANELS, M_OUTER, PAR, PREFETCH, BF16, FMA, APPROX, N_KNOBS };
+enum {
+    LANES,
+    MR,
+    NR,
+    KU,
+    KC,
+    AROUND,
+    CUT,
+    PANELS,
+    M_OUTER,
+    PAR,
+    PREFETCH,
+    BF16,
+    FMA,
+    APPROX,
+    N_KNOBS
+};
 #define BIT(knob) (1u << (knob))
 
 /* clang-format off */
@@ -18,6 +35,7 @@ static const KnobRow knobs[N_KNOBS] = {
     [NR] = {"nr", offsetof(Tile, nr), "columns of the register tile, or dot products side by side", {NULL}, NULL},
     [KU] = {"ku", offsetof(Tile, ku), "turns of the reduction written out", {NULL}, NULL},
     [KC] = {"kc", offsetof(Tile, kc), "the reduction in blocks", {"whole"}, NULL},
+    [AROUND] = {"blocks", offsetof(Tile, around), "blocks of the reduction inside each tile, or around all tiles of rows", {"inside", "around"}, NULL},
     [CUT] = {"cut", offsetof(Tile, cut), "loops of their own on both sides of the index where another operand is read", {"no", "yes"}, NULL},
     [PANELS] = {"layout", offsetof(Tile, panels), "constant operands as they are, or in panels", {"rows", "panels"}, NULL},
     [M_OUTER] = {"outer", offsetof(Tile, m_outer), "which of the two loops over tiles is outside", {"n", "m"}, NULL},
@@ -114,9 +132,15 @@ static void reduction_choices(Space *s, const Look *l)
             choice_add(&s->knob[KC], kc);
         }
     }
+    for (int part = 2; part <= 8 && l->c.resumes && k % part == 0; part *= 2) {
+        if (k / part >= 64 && k / part <= MAX_BLOCK) {
+            choice_add(&s->knob[KC], (int)(k / part));
+        }
+    }
     if (l->c.chunk) {
         choice_add(&s->knob[KC], (int)l->c.chunk);
     }
+    choice_flag(&s->knob[AROUND], l->c.resumes && s->knob[KC].n > 1);
 }
 
 static bool can_store_bf16(Env *e, const Look *l, const Facts *f)
@@ -221,6 +245,16 @@ static bool walks_k(const SpaceInside *in, const Recipe *p)
     return t->lanes > LANES_N ? t->ku == 1 && t->kc == 0 : fits;
 }
 
+/* Points that are computed beyond the end have no element in which their sum could wait. */
+static bool waits(const SpaceInside *in, const Recipe *p)
+{
+    const Tile *t = &p->tile;
+    int64_t n = axis_constant(in->look.k, in->look.c.n);
+    bool pads = t->panels && in->look.c.n_loose == 0 && t->lanes == LANES_N && t->nr > 1;
+    return !t->around ||
+           (t->kc > 0 && t->lanes <= LANES_N && !t->cut && (!pads || n % t->nr == 0));
+}
+
 static bool packs(const SpaceInside *in, const Recipe *p)
 {
     (void)in;
@@ -272,6 +306,8 @@ static const Rule rules[] = {
      BIT(LANES) | BIT(NR) | BIT(PANELS), fits_n},
     {{"reduction", "ku divides kc, neither exceeds k; lanes along k and staged tiles take the reduction whole"},
      BIT(LANES) | BIT(KU) | BIT(KC), walks_k},
+    {{"blocks", "only blocks of the reduction stand around, where no tile is padded and n is not cut"},
+     BIT(LANES) | BIT(NR) | BIT(KC) | BIT(AROUND) | BIT(CUT) | BIT(PANELS), waits},
     {{"strides", "every access has unit stride along the lanes or none"},
      BIT(LANES) | BIT(NR) | BIT(CUT) | BIT(PANELS), strides},
     {{"panels", "a cut leaves no one axis to lay panels out by"}, BIT(CUT) | BIT(PANELS), packs},
