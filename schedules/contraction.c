@@ -6,6 +6,7 @@
  *
  * Blocks of a long reduction stand inside a tile, or around all tiles of rows, which then find
  * their part of a panel in a cache: n.o k.o m.o k.i [m.i n.i].
+ * Turns of the batch that read the same along n may be rows of the tile too: h.o n.o k [h.i n.i].
  * A cut makes two of n's loops, n.0 and n.1, each with the same steps. The loop that threads
  * share stands outermost. needs: what look_contraction found. breaks: nothing; whether it is
  * legal, the mechanism says. */
@@ -31,15 +32,20 @@ static bool lanes_k(const Tile *t)
     return t->lanes > LANES_STAGED;
 }
 
+int tile_rows(const Look *l, const Tile *tile)
+{
+    return tile->mr * (tile->group ? (int)l->c.group : 1);
+}
+
 int tile_registers(const Look *l, const Target *t, const Tile *tile)
 {
-    int sums = l->c.n_sums;
+    int sums = l->c.n_sums, rows = tile_rows(l, tile);
     if (lanes_k(tile)) {
-        return sums * tile->mr * tile->nr * (int)blocks(tile->lanes, t->lanes) + tile->mr + 1;
+        return sums * rows * tile->nr * (int)blocks(tile->lanes, t->lanes) + rows + 1;
     }
     int vectors = tile->lanes == LANES_NONE ? tile->nr : (int)blocks(tile->nr, t->lanes);
     bool from_memory = t->feature == FEAT_AVX512F; /* one element is spread as it is read */
-    return sums * (tile->mr + 1) * vectors + (tile->lanes == LANES_NONE || !from_memory);
+    return sums * (rows + 1) * vectors + (tile->lanes == LANES_NONE || !from_memory);
 }
 
 /* Tiles of rows read one panel again and again: L2 or this thread's share of L3 should hold
@@ -104,6 +110,10 @@ static void split_all(Builder *b)
     if (tiles_m(b)) {
         schedule_add(b->s, STEP_SPLIT, "%s %d switch", b->m, b->t->mr);
     }
+    if (b->t->group) {
+        schedule_add(b->s, STEP_SPLIT, "%s %d", axis_text(b->k, b->c->shared),
+                     (int)b->c->group);
+    }
     if (lanes_k(b->t)) {
         schedule_add(b->s, STEP_SPLIT, "%s %d peel", b->red, b->t->lanes);
         return;
@@ -136,7 +146,7 @@ static void add_n(const Builder *b, int piece, Words *w)
 static void add_batch(const Builder *b, Words *w)
 {
     if (b->c->shared >= 0) {
-        word_add(w, ' ', axis_text(b->k, b->c->shared), "");
+        word_add(w, ' ', axis_text(b->k, b->c->shared), b->t->group ? ".o" : "");
     }
     for (int i = 0; i < b->c->batch.n; i++) {
         if (b->c->batch.at[i] != b->c->shared) {
@@ -183,6 +193,9 @@ static void order_piece(const Builder *b, int piece)
     if (tiles_m(b)) {
         word_add(&w, ' ', b->m, ".i");
     }
+    if (b->t->group) {
+        word_add(&w, ' ', axis_text(b->k, b->c->shared), ".i");
+    }
     if (tiles_n(b)) {
         word_add(&w, ' ', b->piece[piece], ".i");
     }
@@ -207,6 +220,9 @@ static void annotate(const Builder *b)
     }
     if (tiles_m(b)) {
         schedule_add(b->s, STEP_UNROLL, "%s.i", b->m);
+    }
+    if (b->t->group) {
+        schedule_add(b->s, STEP_UNROLL, "%s.i", axis_text(b->k, b->c->shared));
     }
     if (!along_k && b->t->ku > 1) {
         schedule_add(b->s, STEP_UNROLL, "%s%s", b->red, b->half[b->n_halves - 1]);
@@ -297,7 +313,7 @@ static void share(const Builder *b)
 {
     Words w = {""};
     if (b->t->par == PAR_BATCH && b->c->shared >= 0) {
-        word_add(&w, ' ', axis_text(b->k, b->c->shared), "");
+        word_add(&w, ' ', axis_text(b->k, b->c->shared), b->t->group ? ".o" : "");
     } else if (b->t->par == PAR_OUTER) {
         add_first(b, 0, &w);
     } else {

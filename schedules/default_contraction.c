@@ -62,6 +62,14 @@ static int64_t batch_of(const Look *l, const PickHint *hint)
     return l->c.shared < 0 ? 1 : blocks(axis_extent(l->k, hint, l->c.shared), 1);
 }
 
+/* One row of attention: heads that share keys are rows of a tile, where that leaves every thread
+ * a group. */
+static bool groups_fit(const Look *l, const PickHint *hint, bool panels)
+{
+    return l->c.group > 0 && !panels && rows_of(l, hint) == 1 &&
+           batch_of(l, hint) / l->c.group >= hint_threads(hint);
+}
+
 /* For one row: the width at which the busiest thread reads least; the widest of these. */
 static int wide_columns(const Look *l, const PickHint *hint, bool panels)
 {
@@ -80,7 +88,7 @@ static int wide_columns(const Look *l, const PickHint *hint, bool panels)
  * then is outermost. */
 static void share(const Look *l, const PickHint *hint, Tile *t)
 {
-    int64_t batch = batch_of(l, hint);
+    int64_t batch = batch_of(l, hint) / (t->group ? l->c.group : 1);
     int64_t m = blocks(rows_of(l, hint), t->mr);
     int64_t n = blocks(axis_extent(l->k, hint, l->c.n), t->nr);
     int64_t threads = hint_threads(hint), most = m > n ? m : n;
@@ -119,8 +127,9 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
     Tile tile = {.lanes = lanes,
                  .mr = m == 1 ? 1 : rows_for(m, rows_that_fit(&l->c, t, nr)),
                  .nr = nr,
-                 .ku = m == 1 && !panels && l->c.chunk == 0 ? 2 : 1,
+                 .ku = 1,
                  .kc = (int)l->c.chunk,
+                 .group = lanes == LANES_N && groups_fit(l, hint, panels),
                  .cut = l->c.cut != NULL,
                  .panels = panels,
                  .prefetch = !panels  ? 0
@@ -129,6 +138,7 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
                  .bf16 = few,
                  .fma = hint_target(hint)->fused,
                  .approx = exp_for(hint, l->c.exp)};
+    tile.ku = m == 1 && !panels && !tile.group && l->c.chunk == 0 ? 2 : 1;
     while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
     }
@@ -156,7 +166,8 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
     const Target *t = hint_target(hint);
     int64_t m = rows_of(l, hint), k = axis_constant(l->k, l->c.red);
     int64_t n = axis_constant(l->k, l->c.n);
-    int64_t widest = m == 1 ? ONE_ROW_VECTORS_K * t->lanes : t->lanes;
+    bool group = groups_fit(l, hint, false);
+    int64_t widest = m == 1 && !group ? ONE_ROW_VECTORS_K * t->lanes : t->lanes;
     int side = square_that_fits(&l->c, t), columns = m == 1 ? ONE_ROW_COLUMNS_K : side;
     Tile tile = {.lanes = (int)power_below(k < 1 ? widest : k, widest),
                  .mr = m < 0 || m > side ? side
@@ -164,6 +175,7 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
                                          : (int)m,
                  .nr = n >= 1 && n < columns ? (int)n : columns,
                  .ku = 1,
+                 .group = group,
                  .cut = l->c.cut != NULL,
                  .fma = hint_target(hint)->fused,
                  .approx = exp_for(hint, l->c.exp)};
@@ -224,7 +236,8 @@ static bool along_n(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 static bool along_k(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     Tile t = lanes_along_k(l, hint), of_cache = lanes_along_k_of_cache(l, hint);
-    bool cache = rows_of(l, hint) == 1 && l->c.n_panels == 0 && axis_constant(l->k, l->c.n) < 0;
+    bool cache = rows_of(l, hint) == 1 && l->c.n_panels == 0 && !t.group &&
+                 axis_constant(l->k, l->c.n) < 0;
     return t.lanes > LANES_STAGED &&
            ((cache && propose(e, l, hint, of_cache, out)) || propose(e, l, hint, t, out));
 }

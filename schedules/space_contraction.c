@@ -16,6 +16,7 @@ enum {
     KU,
     KC,
     AROUND,
+    GROUP,
     CUT,
     PANELS,
     M_OUTER,
@@ -36,6 +37,7 @@ static const KnobRow knobs[N_KNOBS] = {
     [KU] = {"ku", offsetof(Tile, ku), "turns of the reduction written out", {NULL}, NULL},
     [KC] = {"kc", offsetof(Tile, kc), "the reduction in blocks", {"whole"}, NULL},
     [AROUND] = {"blocks", offsetof(Tile, around), "blocks of the reduction inside each tile, or around all tiles of rows", {"inside", "around"}, NULL},
+    [GROUP] = {"group", offsetof(Tile, group), "turns of the batch that read the same along n are rows of the tile", {"no", "yes"}, NULL},
     [CUT] = {"cut", offsetof(Tile, cut), "loops of their own on both sides of the index where another operand is read", {"no", "yes"}, NULL},
     [PANELS] = {"layout", offsetof(Tile, panels), "constant operands as they are, or in panels", {"rows", "panels"}, NULL},
     [M_OUTER] = {"outer", offsetof(Tile, m_outer), "which of the two loops over tiles is outside", {"n", "m"}, NULL},
@@ -161,6 +163,7 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     in->facts = f;
     tile_choices(s, l, f, vector);
     reduction_choices(s, l);
+    choice_flag(&s->knob[GROUP], l->c.group > 0);
     choice_flag(&s->knob[CUT], l->c.cut != NULL);
     choice_flag(&s->knob[PANELS], l->c.n_panels > 0);
     choice_flag(&s->knob[M_OUTER], l->c.m >= 0 && !axis_is_unit(&l->k->nest, l->c.m));
@@ -231,6 +234,13 @@ static bool fits_registers(const SpaceInside *in, const Recipe *p)
     return tile_registers(&in->look, t, &p->tile) <= t->n_registers;
 }
 
+/* Panels and staged tiles name the batch axis as it is. */
+static bool groups(const SpaceInside *in, const Recipe *p)
+{
+    (void)in;
+    return !p->tile.group || (!p->tile.panels && p->tile.lanes != LANES_STAGED);
+}
+
 static bool fits_cache(const SpaceInside *in, const Recipe *p)
 {
     return p->tile.lanes == LANES_NONE || p->tile.lanes > LANES_STAGED ||
@@ -281,6 +291,12 @@ static bool stores(const SpaceInside *in, const Recipe *p)
     return p->tile.panels || !p->tile.bf16;
 }
 
+static int64_t batch_turns(const SpaceInside *in, const Tile *t)
+{
+    int64_t n = extent(in, in->look.c.shared);
+    return t->group ? n / in->look.c.group : n;
+}
+
 static bool shares(const SpaceInside *in, const Recipe *p)
 {
     const Tile *t = &p->tile;
@@ -288,7 +304,7 @@ static bool shares(const SpaceInside *in, const Recipe *p)
     int64_t outer =
         t->m_outer ? blocks(extent(in, c->m), t->mr) : blocks(extent(in, c->n), t->nr);
     if (t->par == PAR_BATCH) {
-        return extent(in, c->shared) != 1;
+        return batch_turns(in, t) != 1;
     }
     return t->par != PAR_OUTER || (outer > 1 && (t->m_outer || !t->cut));
 }
@@ -298,7 +314,9 @@ static const Rule rules[] = {
     {{"lanes", "vectors along n are whole powers of two, at least half full; columns that are written out are at most 16"},
      BIT(LANES) | BIT(NR), fits_lanes},
     {{"registers", "accumulators, the vectors of one factor and one of the other fit the vector registers"},
-     BIT(LANES) | BIT(MR) | BIT(NR), fits_registers},
+     BIT(LANES) | BIT(MR) | BIT(NR) | BIT(GROUP), fits_registers},
+    {{"group", "a batch axis that a panel or a staged tile names is not split"},
+     BIT(LANES) | BIT(GROUP) | BIT(PANELS), groups},
     {{"cache", "a panel that tiles of rows read again fits L2 and a thread's share of L3"},
      BIT(LANES) | BIT(NR), fits_cache},
     {{"rows", "a tile has no more rows than m, where m is known"}, BIT(MR), fits_m},
@@ -314,7 +332,7 @@ static const Rule rules[] = {
     {{"stage", "a staged tile is one of one batch, and serves all its rows: batch outside n outside m"},
      BIT(LANES) | BIT(M_OUTER) | BIT(PAR), stages},
     {{"threads", "the shared loop turns more than once, and is one loop"},
-     BIT(MR) | BIT(NR) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
+     BIT(MR) | BIT(NR) | BIT(GROUP) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
     {{"prefetch", "only panels are read in a line that can be foreseen, and the next one is no distance away if it is small"}, BIT(PANELS) | BIT(PREFETCH) | BIT(NR) | BIT(BF16), fetches},
     {{"store", "operands change their type only as they are packed"}, BIT(PANELS) | BIT(BF16), stores},
 };
@@ -339,12 +357,11 @@ static void features(const SpaceInside *in, const Recipe *p, double *out)
     double columns = t->lanes <= LANES_STAGED
                          ? (double)c->n_sums * (double)blocks(t->nr, target->lanes)
                          : t->nr;
+    double rows = tile_rows(&in->look, t);
     int64_t outer = t->m_outer ? blocks(m, t->mr) : blocks(n, t->nr);
-    int64_t turns = t->par == PAR_BATCH   ? extent(in, c->shared)
-                    : t->par == PAR_OUTER ? outer
-                                          : 1;
+    int64_t turns = t->par == PAR_BATCH ? batch_turns(in, t) : t->par == PAR_OUTER ? outer : 1;
     out[0] = tile_registers(&in->look, target, t);
-    out[1] = t->mr * columns / (t->mr + columns);
+    out[1] = rows * columns / (rows + columns);
     out[2] = log2((double)(k > 0 ? k : 1) * t->nr * (t->bf16 ? 2 : 4));
     out[3] = idle(m, t->mr);
     out[4] = idle(n, t->nr);
