@@ -13,7 +13,8 @@
 #include "schedules/schedules_int.h"
 
 #define LINE_BYTES 64
-#define MAX_LINES 4 /* fetched ahead at one turn, in all panels (MAX_READS is as many) */
+#define MAX_LOOSE_LINES 8 /* fetched ahead at one turn, of the one operand that is loose */
+#define MAX_LINES 4       /* fetched ahead at one turn, in all panels (MAX_READS is as many) */
 
 typedef struct Builder {
     const Kernel *k;
@@ -296,6 +297,26 @@ static void prefetch_one(const Builder *b, int panel)
     }
 }
 
+/* What groups of the batch read: lanes along k take nr rows of it at a turn of n.o, lanes along n
+ * a part of a row at a turn of the reduction. */
+static void prefetch_loose(const Builder *b, int loose)
+{
+    Words axis = {""};
+    int64_t elements = b->t->nr;
+    if (lanes_k(b->t)) {
+        add_n(b, 0, &axis);
+        elements *= axis_constant(b->k, b->c->red);
+    } else {
+        word_add(&axis, ' ', b->red, b->half[b->n_halves - 1 - (b->t->ku > 1)]);
+        elements *= b->t->ku;
+    }
+    int64_t lines = blocks(elements * (int64_t)sizeof(float), LINE_BYTES);
+    for (int i = 0; i < (lines < MAX_LOOSE_LINES ? lines : MAX_LOOSE_LINES); i++) {
+        schedule_add(b->s, STEP_PREFETCH, "%s %s %d", b->k->operand.at[b->c->loose[loose]].name,
+                     axis.text, b->t->prefetch + i * LINE_BYTES);
+    }
+}
+
 static void stage_all(const Builder *b)
 {
     for (int p = 0; p < b->n_pieces; p++) {
@@ -339,6 +360,9 @@ void contraction_schedule(const Look *l, const Recipe *p, Schedule *out)
     }
     for (int i = 0; packs(&b) && p->tile.prefetch && i < l->c.n_panels; i++) {
         prefetch_one(&b, i);
+    }
+    if (p->tile.prefetch && p->tile.group) {
+        prefetch_loose(&b, 0);
     }
     if (p->tile.lanes == LANES_STAGED) {
         stage_all(&b);

@@ -11,6 +11,7 @@
 #include "schedules/schedules_int.h"
 
 #define PREFETCH_BYTES 1024
+#define PREFETCH_CACHE 4096 /* bytes ahead in keys and values */
 #define MAX_ROWS 14 /* of a tile; with so few in all the panels are read once: memory bound */
 #define UNKNOWN_ROWS 12     /* of a tile where m is not known: its tails cost less code */
 #define SMALL_WORK 20000    /* products that take less than waking another thread */
@@ -138,6 +139,7 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
                  .bf16 = few,
                  .fma = hint_target(hint)->fused,
                  .approx = exp_for(hint, l->c.exp)};
+    tile.prefetch = tile.group && !tile.cut ? PREFETCH_CACHE : tile.prefetch;
     tile.ku = m == 1 && !panels && !tile.group && l->c.chunk == 0 ? 2 : 1;
     while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
@@ -176,6 +178,7 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
                  .nr = n >= 1 && n < columns ? (int)n : columns,
                  .ku = 1,
                  .group = group,
+                 .prefetch = group && !l->c.cut ? PREFETCH_CACHE : 0,
                  .cut = l->c.cut != NULL,
                  .fma = hint_target(hint)->fused,
                  .approx = exp_for(hint, l->c.exp)};

@@ -254,6 +254,6 @@ bool look_contraction(Env *e, const Kernel *k, Contraction *c)
     }
     give_cut(e, k, c, p);
     c->resumes = sum_can_wait(e, k, c);
-    c->group = group_of(k, c, p);
+    c->group = c->n_loose == 1 && !c->loose_all ? group_of(k, c, p) : 0;
     return true;
 }

@@ -177,6 +177,8 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     choice_add(&s->knob[PREFETCH], 0);
     if (l->c.n_panels > 0) {
         choice_add(&s->knob[PREFETCH], PREFETCH_PANEL);
+    }
+    if (l->c.n_panels > 0 || l->c.group) {
         choice_powers(&s->knob[PREFETCH], 256, MOST_PREFETCH);
     }
     choice_flag(&s->knob[BF16], can_store_bf16(e, l, f));
@@ -282,7 +284,8 @@ static bool fetches(const SpaceInside *in, const Recipe *p)
 {
     int64_t bytes = panel_bytes(in->look.k, &in->look.c, &p->tile);
     bool near = p->tile.prefetch == PREFETCH_PANEL && bytes > 0 && bytes <= MOST_PREFETCH;
-    return !p->tile.prefetch || (p->tile.panels && !near);
+    bool grouped = p->tile.group && p->tile.prefetch != PREFETCH_PANEL && !p->tile.cut;
+    return !p->tile.prefetch || (p->tile.panels && !near) || grouped;
 }
 
 static bool stores(const SpaceInside *in, const Recipe *p)
@@ -333,7 +336,8 @@ static const Rule rules[] = {
      BIT(LANES) | BIT(M_OUTER) | BIT(PAR), stages},
     {{"threads", "the shared loop turns more than once, and is one loop"},
      BIT(MR) | BIT(NR) | BIT(GROUP) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
-    {{"prefetch", "only panels are read in a line that can be foreseen, and the next one is no distance away if it is small"}, BIT(PANELS) | BIT(PREFETCH) | BIT(NR) | BIT(BF16), fetches},
+    {{"prefetch", "only panels and what a group shares are read in a line that can be foreseen, and the next panel is no distance away if it is small"},
+     BIT(GROUP) | BIT(CUT) | BIT(PANELS) | BIT(PREFETCH) | BIT(NR) | BIT(BF16), fetches},
     {{"store", "operands change their type only as they are packed"}, BIT(PANELS) | BIT(BF16), stores},
 };
 /* clang-format on */
