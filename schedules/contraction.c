@@ -271,15 +271,10 @@ int64_t panel_bytes(const Kernel *k, const Contraction *c, const Tile *t)
     return axis_constant(k, c->red) * t->nr * (t->bf16 ? 2 : 4);
 }
 
-#define MOST_AHEAD (1 << 18) /* bytes: two such panels leave room in a second-level cache */
-#define FAR_AHEAD 16384      /* where a panel is larger, or of no known size */
-
 /* Every tile of rows asks for the same lines of the next panel, so it is there when it begins. */
 static int64_t bytes_ahead(const Builder *b)
 {
-    int64_t bytes = panel_bytes(b->k, b->c, b->t);
-    bool fits = bytes > 0 && bytes <= MOST_AHEAD;
-    return b->t->prefetch != PREFETCH_PANEL ? b->t->prefetch : fits ? bytes : FAR_AHEAD;
+    return b->t->prefetch == PREFETCH_PANEL ? panel_bytes(b->k, b->c, b->t) : b->t->prefetch;
 }
 
 /* At each turn of the innermost loop that is one, as many lines as the turn reads. */

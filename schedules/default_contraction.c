@@ -2,16 +2,18 @@
  * operands go into panels; lanes along the reduction where they cannot.
  *
  *     many rows     mr x 2 vectors: as many rows as leave a register for every vector of the
- *                   panels and one for the other factor; the next panel is fetched meanwhile
+ *                   panels and one for the other factor; the panels are fetched far ahead
  *     2..14 rows    exactly these
  *     one row       up to 4 vectors wide: nothing is reused, memory is all that counts
- *     attention     of one row: many short dot products beside each other, or all columns at once
+ *     attention     of one row: heads that share keys are rows of a tile; else many short dot
+ *                   products beside each other, or all columns at once
  *
  * Figures are what was measured best on AVX-512; other targets follow by their registers. */
 #include "schedules/schedules_int.h"
 
-#define PREFETCH_BYTES 1024
-#define PREFETCH_CACHE 4096 /* bytes ahead in keys and values */
+#define PREFETCH_ONE_ROW 1024 /* bytes ahead in a panel */
+#define PREFETCH_ROWS 16384   /* the same for many rows, of which each tile takes its time */
+#define PREFETCH_CACHE 4096   /* bytes ahead in keys and values */
 #define MAX_ROWS 14 /* of a tile; with so few in all the panels are read once: memory bound */
 #define UNKNOWN_ROWS 12     /* of a tile where m is not known: its tails cost less code */
 #define SMALL_WORK 20000    /* products that take less than waking another thread */
@@ -134,8 +136,8 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
                  .cut = l->c.cut != NULL,
                  .panels = panels,
                  .prefetch = !panels  ? 0
-                             : m == 1 ? PREFETCH_BYTES
-                                      : PREFETCH_PANEL,
+                             : m == 1 ? PREFETCH_ONE_ROW
+                                      : PREFETCH_ROWS,
                  .bf16 = few,
                  .fma = hint_target(hint)->fused,
                  .approx = exp_for(hint, l->c.exp)};
@@ -144,7 +146,7 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
     while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
     }
-    if (tile.prefetch == PREFETCH_PANEL && panel_bytes(l->k, &l->c, &tile) <= MOST_PREFETCH) {
+    if (tile.panels && m != 1 && panel_bytes(l->k, &l->c, &tile) <= PREFETCH_ONE_ROW) {
         tile.prefetch = 0; /* what is so near is there */
     }
     block(l, &tile);

@@ -125,7 +125,8 @@ bool look_contraction(Env *e, const Kernel *k, Contraction *c); /* false: it is 
 enum { LANES_NONE, LANES_N, LANES_STAGED }; /* Tile.lanes; else so many along the reduction */
 enum { PAR_NONE, PAR_BATCH, PAR_OUTER };    /* Tile.par: of m and n the outer one */
 enum { EXP_LIBM, EXP_POLYNOMIAL, EXP_FUSED };
-enum { MOST_PREFETCH = 4096 };       /* a distance; a panel that is a distance too is larger */
+enum { MOST_PREFETCH = 1 << 14 };    /* a distance; a panel that is a distance too is larger */
+enum { MOST_AHEAD = 1 << 18 };       /* of two such panels a second-level cache has room */
 enum { PREFETCH_PANEL = 1 };         /* Tile.prefetch: the same place of the next panel */
 enum { TAIL_BY_PEEL, TAIL_BY_MASK }; /* RowRecipe.tail, PointRecipe.tail */
 

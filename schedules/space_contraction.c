@@ -283,9 +283,10 @@ static bool stages(const SpaceInside *in, const Recipe *p)
 static bool fetches(const SpaceInside *in, const Recipe *p)
 {
     int64_t bytes = panel_bytes(in->look.k, &in->look.c, &p->tile);
-    bool near = p->tile.prefetch == PREFETCH_PANEL && bytes > 0 && bytes <= MOST_PREFETCH;
-    bool grouped = p->tile.group && p->tile.prefetch != PREFETCH_PANEL && !p->tile.cut;
-    return !p->tile.prefetch || (p->tile.panels && !near) || grouped;
+    if (p->tile.prefetch == PREFETCH_PANEL) {
+        return p->tile.panels && bytes > MOST_PREFETCH && bytes <= MOST_AHEAD;
+    }
+    return !p->tile.prefetch || p->tile.panels || (p->tile.group && !p->tile.cut);
 }
 
 static bool stores(const SpaceInside *in, const Recipe *p)
@@ -336,7 +337,7 @@ static const Rule rules[] = {
      BIT(LANES) | BIT(M_OUTER) | BIT(PAR), stages},
     {{"threads", "the shared loop turns more than once, and is one loop"},
      BIT(MR) | BIT(NR) | BIT(GROUP) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
-    {{"prefetch", "only panels and what a group shares are read in a line that can be foreseen, and the next panel is no distance away if it is small"},
+    {{"prefetch", "only panels and what a group shares are read in a line that can be foreseen, and the next panel is a distance away that a cache can hold"},
      BIT(GROUP) | BIT(CUT) | BIT(PANELS) | BIT(PREFETCH) | BIT(NR) | BIT(BF16), fetches},
     {{"store", "operands change their type only as they are packed"}, BIT(PANELS) | BIT(BF16), stores},
 };
