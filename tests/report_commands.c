@@ -147,7 +147,7 @@ Test(report_commands, evidence_is_counted_again_and_agrees)
 {
     Ran r = REPORT(&env, path, "evidence");
     line_has(line_with(r, "title"), "the pairs agree");
-    shows(r, "2 duels counted again from their raw pairs: all say what is stored.");
+    shows(r, "4 duels counted again from their raw pairs: all say what is stored.");
     r = REPORT(&env, path, "evidence", "1001");
     shows(r, "9 duels counted again from their raw pairs: all say what is stored.");
 }
