@@ -528,7 +528,7 @@ typedef struct DbMerged {
  * values: so the order of merging does not matter. All or nothing. */
 DbMerged db_merge(Db *into, const char *path, DbComplain *complain, void *ctx);
 
-/* ---- export.c, export_t4.c, import.c: as text ------------------------------------------- */
+/* ---- export.c, export_t4.c, export_cache.c, import.c: as text ----------------------------- */
 
 typedef void DbWrite(void *ctx, const char *text, size_t len); /* the next piece */
 /* All rows of a query, which is gone then; JSON: {"NAME": [{COLUMN: VALUE, ...}, ...]} */
@@ -539,6 +539,9 @@ void db_export_json(Db *db, DbWrite *write,
                     void *ctx); /* all tables; db_import_json reads it */
 /* Results of a run (0: of all) as autotuning research exchanges them. Times in ms. */
 void db_export_t4(Db *db, int64_t run, DbWrite *write, void *ctx);
+void db_export_t4_metadata(Db *db, int64_t run, DbWrite *write, void *ctx); /* where they ran */
+/* One search as a cache of Kernel Tuner. run, task 0: where there is only one. */
+void db_export_cache(Db *db, int64_t run, int64_t task, DbWrite *write, void *ctx);
 /* All or nothing; merges. file: its name in sentences. */
 DbMerged db_import_json(Db *db, const char *text, size_t len, const char *file,
                         DbComplain *complain, void *ctx);

@@ -9,7 +9,7 @@ typedef struct SchedbOptions {
     Db *db;
     const char *path; /* NULL: the default */
     const char *format, *view, *output, *signature;
-    int64_t run;
+    int64_t run, task;
     const char *word[2];
     int n_words;
     FILE *out;
