@@ -211,7 +211,7 @@ Test(tuner_child_pairs, cpu_time_only_of_samples_that_are_long_enough)
 
 /* ---- when it ends -------------------------------------------------------------------- */
 
-Test(tuner_child_pairs, a_slow_challenger_costs_three_samples)
+Test(tuner_child_pairs, a_slow_challenger_costs_two_samples)
 {
     static const StopRule s = {.warm_x100 = 400};
     prepare(&(ProcessJob){.n_pairs = 9, .stop = &s}, 20000, 81000);
@@ -220,7 +220,7 @@ Test(tuner_child_pairs, a_slow_challenger_costs_three_samples)
     for (size_t i = 0; i < n_calls && i < sizeof calls; i++) {
         n_b += calls[i] == 'b';
     }
-    cr_expect(taking.dropped && n_b == 3, "%zu calls", n_b);
+    cr_expect(taking.dropped && n_b == 2, "%zu calls", n_b);
     cr_expect(taking.warm_b_ns >= 81000 && taking.warm_b_ns < 81010);
     area_release(&area);
     prepare(&(ProcessJob){.n_pairs = 9, .stop = &s}, 20000, 79000);

@@ -122,7 +122,8 @@ size_t runnable_lay(Env *e, Runnable *r, uint64_t rotates, const Runnable *with)
  * E_NOMEM */
 void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool);
 void runnable_release(Runnable *r);
-void runnable_call(void *runnable); /* once, on the next copies */
+/* Once, on the next copies; before there are rings, on the one copy that was laid out. */
+void runnable_call(void *runnable);
 
 /* ---- probe.c: what the machine can do at this moment ------------------------------------- */
 

@@ -155,6 +155,14 @@ void runnable_release(Runnable *r)
     }
 }
 
+static void *given(const Runnable *r, int operand)
+{
+    const Laid *l = r->laid ? &r->laid[operand] : NULL;
+    Ring *ring = r->ring ? r->ring[operand] : NULL;
+    ring = !ring && l && l->like ? *l->like : ring;
+    return ring ? (void *)ring_next(ring) : l && l->panels ? l->panels : r->param[operand];
+}
+
 void runnable_call(void *runnable)
 {
     const Runnable *r = runnable;
@@ -162,7 +170,7 @@ void runnable_call(void *runnable)
     int n = r->k->operand.n;
     check(n <= MAX_OPERANDS);
     for (int i = 0; i < n; i++) {
-        param[i] = r->ring && r->ring[i] ? (void *)ring_next(r->ring[i]) : r->param[i];
+        param[i] = given(r, i);
     }
     if (r->pool) {
         pool_kernel(r->pool, r->fn, param, r->syms);

@@ -1,0 +1,37 @@
+/* bench_int.h - what the two files of a process that measures share: its job on the way
+ * (bench_child.c), its operands and its turns (bench_turns.c). */
+#ifndef NC_BENCH_INT_H
+#define NC_BENCH_INT_H
+
+#include "tuner/tuner_int.h"
+
+enum { A, B, N_SIDES };
+
+typedef struct Process {
+    Env *e;
+    Area area;
+    ChildJob job;
+    AreaFacts facts;
+    Machine machine;
+    const Kernel *naive;
+    const Kernel *k[N_SIDES];
+    Library lib[N_SIDES];
+    void **param;
+    Runnable side[N_SIDES];
+    Pool *pool;
+    int n_copies;
+    Ring *biggest; /* of b's rings; NULL: hot */
+    bool dropped;  /* b: after its first calls */
+} Process;
+
+/* ---- bench_turns.c ---- */
+
+/* One copy of all operands for both, and a's rings: what it takes to see how b compares. */
+void bench_lay(Process *p);
+/* A few calls of both. False: b is not worth pairs. */
+bool bench_warm(Process *p);
+void bench_lay_rings(Process *p); /* of b, too */
+/* Warms both and takes the pairs; b must compute the same before and after. */
+void bench_take_pairs(Process *p);
+
+#endif

@@ -1,0 +1,143 @@
+/* bench_turns.c - the part of a process that takes turns: operands laid out, in rings where they
+ * shall be cold, some calls to warm up and to see whether the challenger is worth more, then
+ * pairs between two probes. What the challenger computes must be the same before and after.
+ * needs: both libraries. Fails where memory is short. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tuner/bench_int.h"
+
+/* ---- operands ------------------------------------------------------------------------ */
+
+static bool is_cold(const Process *p)
+{
+    return p->job.task.regime == REGIME_COLD;
+}
+
+/* The sides take turns, so what one reads pushes the other's out too: all rings together hold
+ * as much as one needs alone. */
+static int plan_copies(Process *p, size_t bytes)
+{
+    RingPlan plan;
+    Err err;
+    if (!is_cold(p) || !bytes) {
+        return 1;
+    }
+    if (!ring_plan(bytes, ring_want_bytes(&p->machine), p->job.ring_limit_bytes, &plan, &err)) {
+        fail_err(p->e, &err);
+    }
+    return plan.n_copies;
+}
+
+void bench_lay(Process *p)
+{
+    const Task *t = &p->job.task;
+    uint64_t from_ns = clock_ns();
+    area_enter(&p->area, AREA_PACKING);
+    p->param = arena_array(&p->e->model, void *, p->naive->operand.n);
+    operands_fill(p->e, p->naive, t->sym, p->job.job.seed, p->param);
+    size_t bytes = 0;
+    for (int i = 0; i < N_SIDES; i++) {
+        p->side[i] = (Runnable){.k = p->k[i],
+                                .fn = p->lib[i].fn[0],
+                                .pack = p->lib[i].pack[0],
+                                .syms = t->sym,
+                                .pool = p->k[i]->parallel && t->n_threads > 1 ? p->pool : NULL,
+                                .param = p->param};
+        bytes += runnable_lay(p->e, &p->side[i], t->rotates, i == B ? &p->side[A] : NULL);
+    }
+    p->n_copies = plan_copies(p, bytes);
+    runnable_rings(p->e, &p->side[A], p->n_copies, p->pool);
+    p->facts.lay_ns += clock_ns() - from_ns;
+}
+
+void bench_lay_rings(Process *p)
+{
+    uint64_t from_ns = clock_ns();
+    area_enter(&p->area, AREA_PACKING);
+    runnable_rings(p->e, &p->side[B], p->n_copies, p->pool);
+    for (int i = 1; i < p->naive->operand.n && is_cold(p); i++) {
+        Ring *r = p->side[B].ring[i];
+        p->biggest = r && (!p->biggest || r->bytes > p->biggest->bytes) ? r : p->biggest;
+    }
+#ifndef NC_SANITIZED       /* it has terabytes of shadow */
+    mlockall(MCL_CURRENT); /* best effort */
+#endif
+    p->facts.lay_ns += clock_ns() - from_ns;
+}
+
+/* ---- does it stay the same? ----------------------------------------------------------- */
+
+static void poison(const Process *p)
+{
+    memset(p->param[0], 0xa5, operand_stored_bytes(p->naive, 0, p->job.task.sym));
+}
+
+/* What b computes from the operands that are timed, before anything was timed. */
+static void *output_of_b(Process *p)
+{
+    poison(p);
+    runnable_call(&p->side[B]);
+    return arena_dup(&p->e->model, p->param[0],
+                     operand_stored_bytes(p->naive, 0, p->job.task.sym));
+}
+
+static void check_output(Process *p, const void *was)
+{
+    poison(p);
+    runnable_call(&p->side[B]);
+    if (memcmp(p->param[0], was, operand_stored_bytes(p->naive, 0, p->job.task.sym)) != 0) {
+        p->facts.status = STATUS_WRONG;
+        snprintf(p->facts.why, sizeof p->facts.why,
+                 "After it was timed the candidate computes something else than before, from "
+                 "the same operands.");
+    }
+}
+
+/* ---- turns --------------------------------------------------------------------------- */
+
+static PairRun pair_run(Process *p)
+{
+    return (PairRun){.job = &p->job.job,
+                     .a = {"a", runnable_call, &p->side[A]},
+                     .b = {"b", runnable_call, &p->side[B]},
+                     .cpu_time = p->job.task.n_threads == 1,
+                     .e = p->e,
+                     .area = &p->area};
+}
+
+static bool warm(Process *p, PairRun *r)
+{
+    area_enter(&p->area, AREA_WARMING);
+    pairs_warm(r);
+    p->facts.warm_a_ns = r->warm_a_ns;
+    p->facts.warm_b_ns = r->warm_b_ns;
+    p->facts.reps = r->reps;
+    return !r->dropped;
+}
+
+bool bench_warm(Process *p)
+{
+    uint64_t from_ns = clock_ns();
+    PairRun r = pair_run(p);
+    bool worth = warm(p, &r);
+    p->facts.time_ns += clock_ns() - from_ns;
+    return worth;
+}
+
+void bench_take_pairs(Process *p)
+{
+    uint64_t from_ns = clock_ns();
+    PairRun r = pair_run(p);
+    if (warm(p, &r) && p->job.job.n_pairs > 0) {
+        Prober prober = prober_of(&p->machine, p->pool, p->biggest);
+        prober_take(&prober, &p->facts.before);
+        const void *was = output_of_b(p);
+        area_enter(&p->area, AREA_TIMING);
+        pairs_take(&r);
+        check_output(p, was);
+        prober_take(&prober, &p->facts.after);
+        p->facts.n_pairs = (int32_t)p->area.n_written;
+    }
+    p->facts.time_ns += clock_ns() - from_ns;
+}
