@@ -88,6 +88,7 @@ static void take_all(const ProcessJob *job, uint64_t a_ns, uint64_t b_ns)
 {
     prepare(job, a_ns, b_ns);
     pairs_warm(&taking);
+    pairs_settle(&taking, PAIRS_WARM_NS);
     n_calls = 0;
     memset(calls, 0, sizeof calls);
     pairs_take(&taking);
@@ -181,6 +182,22 @@ Test(tuner_child_pairs, pairs_are_back_to_back_in_the_coins_order)
         cr_expect(area.pair[i].b_ns >= 21000 && area.pair[i].b_ns < 21010);
         cr_expect(i == 0 || area.start_ns[i] > area.start_ns[i - 1] + 32700);
     }
+    area_release(&area);
+}
+
+/* Whoever is called last before the pairs would find the most of what it reads in a cache. */
+Test(tuner_child_pairs, both_settle_in_turns_that_a_coin_orders)
+{
+    int n_b_last = 0, n_turns = 40;
+    prepare(&(ProcessJob){.n_pairs = 1, .seed = 7}, 100000, 150000);
+    pairs_settle(&taking, (uint64_t)n_turns / 2 * 250000);
+    cr_assert_eq(n_calls, (size_t)(2 * n_turns));
+    for (int i = 0; i < n_turns; i++) {
+        cr_assert_neq(calls[2 * i], calls[2 * i + 1]);
+        n_b_last += calls[2 * i + 1] == 'b';
+    }
+    cr_expect(n_b_last > 10 && n_b_last < 30, "%d", n_b_last);
+    cr_expect(taking.warm_b_ns >= 150000 && taking.warm_b_ns < 150010);
     area_release(&area);
 }
 

@@ -19,18 +19,19 @@ typedef struct Process {
     void **param;
     Runnable side[N_SIDES];
     Pool *pool;
-    int n_copies;
-    Ring *biggest; /* of b's rings; NULL: hot */
+    int n_copies, first_laid;
+    Ring *biggest; /* of one side's rings, for probes; NULL: hot */
     bool dropped;  /* b: after its first calls */
 } Process;
 
 /* ---- bench_turns.c ---- */
 
-/* One copy of all operands for both, and a's rings: what it takes to see how b compares. */
+/* One copy of all operands for both, and rings of the first: in a search a's, which is what it
+ * takes to see how b compares. */
 void bench_lay(Process *p);
 /* A few calls of both. False: b is not worth pairs. */
 bool bench_warm(Process *p);
-void bench_lay_rings(Process *p); /* of b, too */
+void bench_lay_rings(Process *p); /* of the other side */
 /* Warms both and takes the pairs; b must compute the same before and after. */
 void bench_take_pairs(Process *p);
 

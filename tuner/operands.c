@@ -147,6 +147,15 @@ void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool)
     drop_copies(r);
 }
 
+void runnable_flush(Runnable *r, Pool *pool)
+{
+    for (int i = 1; i < r->k->operand.n; i++) {
+        if (r->own[i].n_copies > 1) {
+            ring_flush(&r->own[i], pool);
+        }
+    }
+}
+
 void runnable_release(Runnable *r)
 {
     drop_copies(r);
