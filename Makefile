@@ -93,6 +93,7 @@ define program
 $(OUT)/$(2): $(call objects,$(sort $(1)/main.c $(wildcard $(filter %/cli,$(1))/*.c $(1)/cli/*.c)))
 endef
 $(foreach p,$(MAINS),$(eval $(call program,$(firstword $(subst =, ,$p)),$(lastword $(subst =, ,$p)))))
+$(OUT)/nanocompile: $(call objects,tuner/cli/tasks.c) # explain has the call sites of tune
 $(PROGRAMS): $(LIBRARIES) $(LINKED)
 	$(call say,LINK)
 	$(call link)

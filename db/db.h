@@ -482,12 +482,23 @@ typedef struct DbAnswer {
     const char *soft; /* HIT: soft fields that differ, "kernel_release, microcode"; or NULL */
 } DbAnswer;
 
-const char *db_key_field_name(DbKeyField f);
 /* Memory is a. A kernel's hash that agrees is confirmed by its text. */
 void db_lookup(Db *db, Arena *a, const DbKey *key, DbAnswer *out);
 /* One line that says machine, compiler, threads and regime: of .sched files. */
 const char *db_signature(Arena *a, const DbMachine *m, const DbToolchain *t, int64_t n_threads,
                          const char *regime);
+
+/* ---- key.c: the fields of a key, for people ---------------------------------------------- */
+
+typedef struct DbKeyText {
+    const char *value[N_DB_KEY_FIELDS]; /* the kernel by its hash */
+} DbKeyText;
+
+const char *db_key_field_name(DbKeyField f);
+void db_key_text(Arena *a, const DbKey *k, DbKeyText *out);
+/* What a recorded winner was found with, sizes as it serves them ("s0=64" or "s0=1..64"); false: it
+ * lacks rows. */
+bool db_winner_text(Db *db, Arena *a, int64_t run, int64_t task, DbKeyText *out);
 
 /* ---- machine.c: this machine as a row --------------------------------------------------- */
 

@@ -7,17 +7,6 @@
 
 #include "db/db_int.h"
 
-static const char *const field_name[N_DB_KEY_FIELDS] = {
-#define X(id, name) name,
-    DB_KEY_FIELDS(X)
-#undef X
-};
-
-const char *db_key_field_name(DbKeyField f)
-{
-    return field_name[f];
-}
-
 typedef struct Lookup {
     Db *db;
     Arena *a;
@@ -95,39 +84,6 @@ static void load_ranges(Lookup *l, Row *r)
         *vec_push(l->a, &v) = g;
     }
     r->range = v.at, r->n_ranges = v.n;
-}
-
-/* ---- the two values of a field, for people ---- */
-
-static const char *ranges_text(Arena *a, const Row *r)
-{
-    Buf b;
-    buf_init(&b, a);
-    for (int i = 0; i < r->n_ranges; i++) {
-        buf_printf(&b, "%ss%lld=%lld..%lld", i ? "," : "", (long long)r->range[i].slot,
-                   (long long)r->range[i].least, (long long)r->range[i].most);
-    }
-    return r->n_ranges > 0 ? b.at : r->n_ranges < 0 ? r->sizes : "any";
-}
-
-static const char *value_text(Arena *a, DbKeyField f, int64_t n_threads, const char *regime,
-                              const char *sizes, const DbMachine *m, const DbToolchain *t)
-{
-    switch (f) {
-    case DB_KEY_THREADS: return arena_printf(a, "%lld", (long long)n_threads);
-    case DB_KEY_REGIME: return regime;
-    case DB_KEY_SIZES: return sizes;
-    case DB_KEY_ISA: return m->isa;
-    case DB_KEY_L1D: return arena_printf(a, "%lld bytes", (long long)m->l1d_bytes);
-    case DB_KEY_L2: return arena_printf(a, "%lld bytes", (long long)m->l2_bytes);
-    case DB_KEY_L3: return arena_printf(a, "%lld bytes", (long long)m->l3_bytes);
-    case DB_KEY_CORES: return arena_printf(a, "%lld", (long long)m->n_cores);
-    case DB_KEY_COMPILER: return t->version;
-    case DB_KEY_WORDS: return t->words;
-    case DB_KEY_FLAGS: return t->flags;
-    case DB_KEY_TARGET: return t->target;
-    default: return "";
-    }
 }
 
 /* ---- a kernel that is not there ---- */
@@ -267,21 +223,19 @@ static const char *soft_differences(Lookup *l, int64_t run)
     return out.len ? out.at : NULL;
 }
 
-static void say_nearest(Lookup *l, const char *sizes, Row *r)
+static void say_nearest(Lookup *l, const Row *r)
 {
-    DbRun run;
     DbAnswer *out = l->out;
-    const DbKey *k = l->key;
-    if (DB_ONE(l->db, RUN, l->a, &run, r->run)) {
-        load_identity(l, run.machine, run.toolchain);
-    }
+    DbKeyText here, there;
     out->found = DB_MISS, out->has_nearest = true, out->field = (DbKeyField)r->first;
-    out->wanted =
-        value_text(l->a, out->field, k->n_threads, k->regime, sizes, k->machine, k->toolchain);
-    out->has = value_text(l->a, out->field, r->n_threads, r->regime, ranges_text(l->a, r),
-                          &l->machine, &l->toolchain);
+    db_key_text(l->a, l->key, &here);
+    if (!db_winner_text(l->db, l->a, r->run, r->task, &there)) {
+        fail(l->db->e, E_IO, "%s lacks rows: `schedb verify` says which.", l->db->path);
+    }
+    out->wanted = here.value[out->field];
+    out->has = there.value[out->field];
     out->why = arena_printf(l->a, "The nearest winner differs in %s: '%s' there, '%s' here.",
-                            field_name[r->first], out->has, out->wanted);
+                            db_key_field_name(out->field), out->has, out->wanted);
 }
 
 /* ---- other answers ---- */
@@ -381,7 +335,7 @@ void db_lookup(Db *db, Arena *a, const DbKey *key, DbAnswer *out)
     if (any) {
         out->run = best.run;
         DB_ONE(db, WINNER, a, &out->winner, best.run, best.task);
-        say_nearest(&l, sizes, &best);
+        say_nearest(&l, &best);
     } else if (kernel >= 0) {
         unknown_kernel(&l, 0);
     }

@@ -36,6 +36,11 @@ const Sheet sheet_rivals = {
      {"run", 0, "its run"},
      {"duel", NUMBER, "its number within the run"}}};
 
+static bool did_not_run(const DbDuel *d)
+{
+    return !strcmp(d->reason, "failed");
+}
+
 static void put_sides(Report *r, const DbDuel *d, bool ours_is_b)
 {
     cell_add(r, "%s", ours_is_b ? d->a_name : d->b_name);
@@ -67,7 +72,9 @@ static void put_rival(Report *r, const Recount *c)
     cell_add_number(r, ratio, "%.4f");
     cell_add_number(r, lo, "%.4f");
     cell_add_number(r, hi, "%.4f");
-    cell_add(r, "%s", verdict_words(verdict_from(d->verdict, ours_is_b), d->stage));
+    cell_add(r, "%s",
+             did_not_run(d) ? "no: one of the two did not run to its end"
+                            : verdict_words(verdict_from(d->verdict, ours_is_b), d->stage));
     cell_add(r, "%lld/%lld processes, %d pairs, p %.2g%s", (long long)wins, (long long)c->n,
              c->n_pairs, d->ratio < 1 ? c->p : c->p_other, c->agrees ? "" : " (NOT as stored)");
     cell_add_int(r, wins);
@@ -80,7 +87,7 @@ static void put_rival(Report *r, const Recount *c)
 
 void report_rivals(Report *r)
 {
-    int n = 0, n_ours = 0, n_theirs = 0;
+    int n = 0, n_ours = 0, n_theirs = 0, n_failed = 0;
     Recount c;
     report_sheet(r, &sheet_rivals);
     DbSql *q =
@@ -95,13 +102,21 @@ void report_rivals(Report *r)
             const char *verdict = verdict_from(c.duel.verdict, c.duel.b_schedule != NULL);
             put_rival(r, &c);
             n++;
-            n_ours += !strcmp(verdict, "FASTER");
-            n_theirs += !strcmp(verdict, "SLOWER");
+            bool failed = did_not_run(&c.duel);
+            n_ours += !failed && !strcmp(verdict, "FASTER");
+            n_theirs += !failed && !strcmp(verdict, "SLOWER");
+            n_failed += failed;
         }
     }
     if (n > 0) {
         report_say(r, "Of %d duels ours won %d, the rival %d, and %d show no difference.", n,
-                   n_ours, n_theirs, n - n_ours - n_theirs);
+                   n_ours, n_theirs, n - n_ours - n_theirs - n_failed);
+        if (n_failed > 0) {
+            report_say(r,
+                       "%d came to no verdict: a side did not build, crashed or was wrong, as "
+                       "`report evidence RUN DUEL` says.",
+                       n_failed);
+        }
     } else if (report_has_runs(r)) {
         report_say(r, "No duel with a rival is recorded: `tune --rivals` measures them.");
     }

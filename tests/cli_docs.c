@@ -2,6 +2,7 @@
  * is in the man page, every command in the README, completion offers them, and the README's examples print
  * what it says they print. */
 #include "tests/cli_util.h"
+#include "tuner/tuner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,16 +113,16 @@ Test(cli_docs, the_readme_shows_what_its_examples_print)
               "the README");
 }
 
-/* What bash would offer behind these words, one blank between two. */
-static const char *completed(const char *words)
+/* What bash would offer behind these words of a program, one blank between two. */
+static const char *completed_of(const char *program, const char *words)
 {
     const char *build = getenv("NC_BUILD");
     const char *script = arena_printf(&env.model,
-                                      "source docs/completion/nanocompile\n"
-                                      "COMP_WORDS=(%s/nanocompile %s)\n"
+                                      "source docs/completion/%s\n"
+                                      "COMP_WORDS=(%s/%s %s)\n"
                                       "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
                                       "_nanocompile; echo \" ${COMPREPLY[*]} \"",
-                                      build ? build : "build/release", words);
+                                      program, build ? build : "build/release", program, words);
     char *argv[] = {"bash", "-c", (char *)script, NULL};
     Buf out;
     int status;
@@ -131,6 +132,11 @@ static const char *completed(const char *words)
         cr_skip_test("%s", err.text);
     }
     return out.at;
+}
+
+static const char *completed(const char *words)
+{
+    return completed_of("nanocompile", words);
 }
 
 Test(cli_docs, completion_offers_what_help_lists)
@@ -156,4 +162,36 @@ Test(cli_docs, completion_knows_values)
     cr_expect_str_eq(completed("run --without ''"), " fuse cache specialise \n");
     cr_expect_str_eq(completed("eval --seq ''"), "  \n");
     cr_expect_str_eq(completed("eval examples/lin"), " examples/linear.ncg \n");
+}
+
+Test(cli_docs, completion_serves_every_program)
+{
+    cr_expect_str_eq(completed_of("schedb", "ver"), " verify \n");
+    cr_expect(strstr(completed_of("schedb", "export --"), " --signature "));
+    cr_expect_str_eq(completed_of("report", "fail"), " failures \n");
+    cr_expect(strstr(completed_of("report", "trials --"), " --run "));
+    cr_expect_str_eq(completed_of("report", "--format m"), " md \n");
+    cr_expect_str_eq(completed_of("report", "summary --plot examples/lin"),
+                     " examples/linear.ncg \n");
+    cr_expect(strstr(completed_of("tune", "--"), " --strategy "));
+    cr_expect_str_eq(completed_of("tune", "--regime = c"), " cold \n");
+    cr_expect_str_eq(completed_of("tune", "--budget ''"), "  \n");
+}
+
+/* The few values that help texts do not list one by one. */
+Test(cli_docs, completion_knows_the_words_of_other_tables)
+{
+    Buf names;
+    buf_init(&names, &env.model);
+    for (int i = 0; i < N_STRATEGIES; i++) {
+        buf_printf(&names, " %s", strategy_name((StrategyId)i));
+    }
+    buf_str(&names, " \n");
+    cr_expect_str_eq(completed_of("tune", "--strategy ''"), names.at);
+    const char *sections = completed("explain --show ''");
+    for (const char *at = sections + 1; *at != '\n'; at += strcspn(at, " ") + 1) {
+        const char *word = arena_strn(&env.model, at, strcspn(at, " "));
+        Ran r = NC(&env, "explain", "examples/linear.ncg", "--show", word);
+        shows(r, word);
+    }
 }

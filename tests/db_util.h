@@ -14,7 +14,11 @@ typedef struct Story {  /* what is recorded */
     const char *host;   /* a soft fact */
     uint64_t seed;      /* of the run; also makes its schedules differ */
     int n_trials;
-    bool wins; /* the last trial wins a title match */
+    bool wins;                /* the last trial wins a title match */
+    const char *schedule;     /* of that last trial; NULL: made up */
+    Hash c_hash;              /* of its C; zero: made up */
+    const DbMachine *machine; /* where it ran; NULL: made up */
+    const DbToolchain *toolchain;
 } Story;
 
 Story story(void); /* with values for everything */

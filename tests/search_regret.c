@@ -47,7 +47,7 @@ static void hold(Env *e, void *arg)
     SearchTable t;
     Buf text;
     grid_table(e, &e->model, c->grid, &whole, &t);
-    search_compare(e, &e->model, &t, N_SEEDS, 1, c->n_trials, &c->out);
+    search_compare(e, &e->model, &t, ALL_STRATEGIES, N_SEEDS, 1, c->n_trials, &c->out);
     buf_init(&text, &e->model);
     comparison_print(&c->out, &text);
     c->text = text.at;

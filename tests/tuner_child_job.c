@@ -28,8 +28,8 @@ static const Task task = {.kernel = "kernel x\ny: f32[s0]\n",
                           .n_threads = 2,
                           .regime = REGIME_COLD,
                           .rotates = 0x8000000000000006};
-static const Built one = {"", "/tmp/a b/'1'.so", "nc_1", {1, UINT64_MAX}};
-static const Built two = {"split n 4 pad; vec n.i", "relative\nline.so", "nc_2", {0, 7}};
+static const Built one = {"", "/tmp/a b/'1'.so", "nc_1", {1, UINT64_MAX}, false};
+static const Built two = {"split n 4 pad; vec n.i", "relative\nline.so", "nc_2", {0, 7}, true};
 
 static ProcessJob some_job(void)
 {

@@ -60,7 +60,7 @@ static PairRun taking;
 static void prepare(const ProcessJob *job, uint64_t a_ns, uint64_t b_ns)
 {
     static const Task task = {.kernel = ""};
-    static const Built built = {"", "", "", {0, 0}};
+    static const Built built = {"", "", "", {0, 0}, false};
     static ProcessJob full;
     ChildJob cross;
     Buf text;
@@ -88,7 +88,7 @@ static void take_all(const ProcessJob *job, uint64_t a_ns, uint64_t b_ns)
 {
     prepare(job, a_ns, b_ns);
     pairs_warm(&taking);
-    pairs_settle(&taking, PAIRS_WARM_NS);
+    pairs_alternate(&taking, PAIRS_WARM_NS);
     n_calls = 0;
     memset(calls, 0, sizeof calls);
     pairs_take(&taking);
@@ -186,11 +186,11 @@ Test(tuner_child_pairs, pairs_are_back_to_back_in_the_coins_order)
 }
 
 /* Whoever is called last before the pairs would find the most of what it reads in a cache. */
-Test(tuner_child_pairs, both_settle_in_turns_that_a_coin_orders)
+Test(tuner_child_pairs, calls_alternate_in_an_order_that_a_coin_draws)
 {
     int n_b_last = 0, n_turns = 40;
     prepare(&(ProcessJob){.n_pairs = 1, .seed = 7}, 100000, 150000);
-    pairs_settle(&taking, (uint64_t)n_turns / 2 * 250000);
+    pairs_alternate(&taking, (uint64_t)n_turns / 2 * 250000);
     cr_assert_eq(n_calls, (size_t)(2 * n_turns));
     for (int i = 0; i < n_turns; i++) {
         cr_assert_neq(calls[2 * i], calls[2 * i + 1]);

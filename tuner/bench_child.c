@@ -83,9 +83,25 @@ static void lock_down(Process *p)
 
 /* ---- libraries ----------------------------------------------------------------------- */
 
-static void load(Process *p, int side)
+static void load_rival(Process *p, int side)
 {
-    Kernel named = *p->k[side]; /* what is loaded may have another name: a rival, a copy */
+    Err err;
+    const Built *b = built(p, side);
+    const Task *t = &p->job.task;
+    RivalKernel *r = arena_new(&p->e->model, RivalKernel);
+    if (*b->library) {
+        rival_load(p->e, &p->lib[side], b->library, b->symbol, p->naive, t->n_threads, r);
+    } else if (!p->own_rivals) {
+        fail(p->e, E_BUILD, "This program has no rivals of its own.");
+    } else if (!p->own_rivals(p->e, b->symbol, p->naive, t->sym, t->n_threads, r, &err)) {
+        fail_err(p->e, &err);
+    }
+    p->rival[side] = r;
+}
+
+static void load_ours(Process *p, int side)
+{
+    Kernel named = *p->k[side]; /* what is loaded may have another name: a copy */
     Kernel *one = &named;
     snprintf(named.symbol, sizeof named.symbol, "%s", built(p, side)->symbol);
     library_load(p->e, &p->lib[side], built(p, side)->library, &one, 1);
@@ -97,10 +113,23 @@ static void load(Process *p, int side)
     }
 }
 
+static void load(Process *p, int side)
+{
+    if (built(p, side)->rival) {
+        load_rival(p, side);
+    } else {
+        load_ours(p, side);
+    }
+}
+
+/* 0: it came with this program. */
 static uint64_t base_of(const Process *p, int side)
 {
     Dl_info info = {0};
     void *at;
+    if (!p->lib[side].fn) {
+        return 0;
+    }
     memcpy(&at, &p->lib[side].fn[0], sizeof at);
     return dladdr(at, &info) ? (uint64_t)(uintptr_t)info.dli_fbase : 0;
 }
@@ -137,35 +166,65 @@ static int32_t by_pool(void *ctx, KernelFn fn, void *const *params, const int64_
     return pool_kernel(ctx, fn, params, syms);
 }
 
+/* A rival may be made for these sizes alone, and nothing is claimed of it at others. */
+static VerifyOptions verify_options(Process *p, int side, bool again)
+{
+    static const int64_t no_other_size = 0;
+    bool searches = p->job.job.stage == DUEL_SEARCH;
+    return (VerifyOptions){.syms = p->job.task.sym,
+                           .seed = p->job.job.seed ^ (again ? 0x616761696e : 0),
+                           .n_seeds = again || searches ? 1 : 0,
+                           .sizes = again || p->rival[side] ? &no_other_size : NULL,
+                           .briefly = again,
+                           .tails_once = searches,
+                           .go_on = searches && side == B && !again ? is_worth_more : NULL,
+                           .go_on_ctx = p,
+                           .work = again      ? WORK_AGAIN
+                                   : searches ? WORK_SEARCH
+                                              : 0};
+}
+
 /* Less where many candidates pass by: who is to be promoted comes again, with other seeds and
  * in full. */
-static void verify(Process *p, bool again)
+static void verify_side(Process *p, int side, bool again)
 {
-    bool searches = p->job.job.stage == DUEL_SEARCH;
-    static const int64_t no_other_size = 0;
-    bool by_threads = (again || searches) && p->k[B]->parallel && p->job.task.n_threads > 1;
-    BuiltKernel b = {.k = p->k[B],
-                     .fn = p->lib[B].fn[0],
-                     .pack = p->lib[B].pack[0],
+    const RivalKernel *rival = p->rival[side];
+    bool by_threads = (again || p->job.job.stage == DUEL_SEARCH) && p->k[side]->parallel &&
+                      p->job.task.n_threads > 1;
+    RivalCheck check = {0};
+    BuiltKernel b = {.k = p->k[side],
                      .n_parts = p->job.task.n_threads,
-                     .run = by_threads ? by_pool : NULL,
-                     .ctx = p->pool};
-    VerifyOptions o = {.syms = p->job.task.sym,
-                       .seed = p->job.job.seed ^ (again ? 0x616761696e : 0),
-                       .n_seeds = again || searches ? 1 : 0,
-                       .sizes = again ? &no_other_size : NULL,
-                       .briefly = again,
-                       .tails_once = searches,
-                       .go_on = searches && !again ? is_worth_more : NULL,
-                       .go_on_ctx = p,
-                       .work = again      ? WORK_AGAIN
-                               : searches ? WORK_SEARCH
-                                          : 0};
-    area_enter(&p->area, again ? AREA_AGAIN : AREA_VERIFYING);
-    uint64_t from_ns = clock_ns(), other_ns = p->facts.lay_ns + p->facts.time_ns;
+                     .run = rival        ? rival_checked
+                            : by_threads ? by_pool
+                                         : NULL,
+                     .ctx = rival ? (void *)&check : p->pool,
+                     .foreign = rival != NULL};
+    if (rival) {
+        check = rival_check(p->e, rival, bench_pool(p, side), p->naive->operand.n);
+    } else {
+        b.fn = p->lib[side].fn[0];
+        b.pack = p->lib[side].pack[0];
+    }
+    VerifyOptions o = verify_options(p, side, again);
     if (!verify_kernel(p->e, p->naive, &b, &o, &p->area.head->verdict)) {
         p->facts.status = STATUS_WRONG;
+        snprintf(p->facts.why, sizeof p->facts.why, "%s%s", side == A ? "Of the first: " : "",
+                 p->area.head->verdict.text);
     }
+}
+
+/* The challenger, and an incumbent that is none of ours. */
+static void verify(Process *p, bool again)
+{
+    area_enter(&p->area, again ? AREA_AGAIN : AREA_VERIFYING);
+    uint64_t from_ns = clock_ns(), other_ns = p->facts.lay_ns + p->facts.time_ns;
+    for (int side = A; side < N_SIDES && p->facts.status == STATUS_OK; side++) {
+        if (side == B || p->rival[side]) {
+            __atomic_store_n(&p->area.head->in_a, side == A, __ATOMIC_RELEASE);
+            verify_side(p, side, again);
+        }
+    }
+    __atomic_store_n(&p->area.head->in_a, 0, __ATOMIC_RELEASE);
     other_ns = p->facts.lay_ns + p->facts.time_ns - other_ns;
     p->facts.verify_ns += clock_ns() - from_ns - other_ns;
 }
@@ -180,11 +239,11 @@ static void measure_job(Env *e, void *arg)
     machine_read(e, "", &p->machine);
     read_task(p);
     lock_down(p);
+    load_both(p); /* before any thread is there: libraries look at the environment */
     p->pool = pool_new(p->job.task.n_threads, &err);
     if (!p->pool) {
         fail_err(e, &err);
     }
-    load_both(p);
     if (p->job.job.verify) {
         verify(p, false);
     }
@@ -234,8 +293,6 @@ static void measure_all(Process *p)
     if (!ok) {
         f->status = (int32_t)status_of(p->e->err.code);
         snprintf(f->why, sizeof f->why, "%.*s", (int)sizeof f->why - 1, p->e->err.text);
-    } else if (f->status == STATUS_WRONG && !*f->why) {
-        snprintf(f->why, sizeof f->why, "%s", p->area.head->verdict.text);
     }
     f->n_pairs = (int32_t)p->area.n_written;
     area_finish(&p->area, f);
@@ -272,13 +329,14 @@ static bool begin(int argc, char **argv, Process *p, Err *err)
             err_set(err, E_INPUT, "The job and its area do not fit."));
 }
 
-int child_main(int argc, char **argv)
+int child_main(int argc, char **argv, RivalOpen *own)
 {
     Env e;
     Err err;
     env_init(&e);
     Process *p = arena_new(&e.model, Process);
     p->e = &e;
+    p->own_rivals = own;
     if (!begin(argc, argv, p, &err)) {
         fprintf(stderr, "%s\n", err.text);
         env_release(&e);

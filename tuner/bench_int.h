@@ -16,6 +16,8 @@ typedef struct Process {
     const Kernel *naive;
     const Kernel *k[N_SIDES];
     Library lib[N_SIDES];
+    RivalOpen *own_rivals;             /* of this program; may be NULL */
+    const RivalKernel *rival[N_SIDES]; /* NULL: a kernel of ours */
     void **param;
     Runnable side[N_SIDES];
     Pool *pool;
@@ -25,6 +27,9 @@ typedef struct Process {
 } Process;
 
 /* ---- bench_turns.c ---- */
+
+/* NULL: the calling thread does all of it, or all that it is not told. */
+Pool *bench_pool(const Process *p, int side);
 
 /* One copy of all operands for both, and rings of the first: in a search a's, which is what it
  * takes to see how b compares. */

@@ -7,6 +7,9 @@
 
 #include "tuner/bench_int.h"
 
+/* A rival's own threads look for more work for that long, at most, as ours do. */
+#define SETTLE_NS 200000
+
 /* ---- operands ------------------------------------------------------------------------ */
 
 /* What sets the sides' rings apart without their doing: which was laid first, which is read
@@ -15,6 +18,13 @@ enum { COIN_LAID, COIN_PROBED };
 static int drawn_side(const Process *p, int coin)
 {
     return pair_b_first(p->job.job.seed ^ 0x72696e6773, coin) ? B : A; /* not the pairs' coin */
+}
+
+Pool *bench_pool(const Process *p, int side)
+{
+    const RivalKernel *rival = p->rival[side];
+    bool in_parts = rival ? !rival->own_threads : p->k[side]->parallel;
+    return in_parts && p->job.task.n_threads > 1 ? p->pool : NULL;
 }
 
 static bool is_cold(const Process *p)
@@ -49,10 +59,11 @@ void bench_lay(Process *p)
     for (int nth = 0; nth < N_SIDES; nth++) {
         int i = nth ^ p->first_laid;
         p->side[i] = (Runnable){.k = p->k[i],
-                                .fn = p->lib[i].fn[0],
-                                .pack = p->lib[i].pack[0],
+                                .fn = p->rival[i] ? NULL : p->lib[i].fn[0],
+                                .pack = p->rival[i] ? NULL : p->lib[i].pack[0],
                                 .syms = t->sym,
-                                .pool = p->k[i]->parallel && t->n_threads > 1 ? p->pool : NULL,
+                                .pool = bench_pool(p, i),
+                                .rival = p->rival[i],
                                 .param = p->param};
         bytes +=
             runnable_lay(p->e, &p->side[i], t->rotates, nth ? &p->side[p->first_laid] : NULL);
@@ -108,12 +119,19 @@ static void check_output(Process *p, const void *was)
 
 /* ---- turns --------------------------------------------------------------------------- */
 
+static bool has_own_threads(const Process *p, int side)
+{
+    return p->rival[side] && p->rival[side]->own_threads && p->job.task.n_threads > 1;
+}
+
 static PairRun pair_run(Process *p)
 {
     return (PairRun){.job = &p->job.job,
                      .a = {"a", runnable_call, &p->side[A]},
                      .b = {"b", runnable_call, &p->side[B]},
                      .cpu_time = p->job.task.n_threads == 1,
+                     .settle_ns =
+                         has_own_threads(p, A) || has_own_threads(p, B) ? SETTLE_NS : 0,
                      .e = p->e,
                      .area = &p->area};
 }
@@ -152,10 +170,10 @@ static void take_between_probes(Process *p, PairRun *r)
     Prober prober = prober_of(&p->machine, p->pool, p->biggest);
     prober_take(&prober, &p->facts.before);
     const void *was = output_of_b(p);
-    pairs_settle(r, PAIRS_WARM_NS);
+    pairs_alternate(r, PAIRS_WARM_NS);
     p->facts.warm_b_ns = r->warm_b_ns;
     flush_rings(p);
-    pairs_settle(r, 0);
+    pairs_alternate(r, 0);
     area_enter(&p->area, AREA_TIMING);
     pairs_take(r);
     check_output(p, was);

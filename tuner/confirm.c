@@ -44,6 +44,8 @@ static bool play_process(Session *s, Duel *d, Fighter *a, Fighter *b)
     }
     series_add(&d->series, &p.result);
     d->elapsed_ns = p.elapsed_ns;
+    d->status = p.result.status;
+    snprintf(d->why, sizeof d->why, "%s", d->status == STATUS_OK ? "" : p.result.why);
     const Recorder *r = &s->plan->recorder;
     if (!recorded && r->process) {
         r->process(r->ctx, d, &p);

@@ -13,4 +13,9 @@ void evidence_fill(Env *e, const Rules *r, const Terms *terms, DbDuel *d,
 /* What was in force for a recorded duel. */
 void evidence_rules(Db *db, Env *e, const DbDuel *d, Rules *r, Terms *t);
 
+/* The compiler as a row, and what one call of a kernel has to do at these sizes: flops, and the bytes of
+ * all operands. Texts in m. */
+DbToolchain toolchain_row(Arena *m, const Toolchain *tc);
+void work_row(Env *e, const Kernel *naive, const int64_t *sym, DbRunTask *row);
+
 #endif

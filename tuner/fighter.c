@@ -17,7 +17,8 @@ Built built_dup(Arena *m, const Built *b)
     return (Built){.schedule = b->schedule ? arena_str(m, b->schedule) : NULL,
                    .library = b->library ? arena_str(m, b->library) : NULL,
                    .symbol = b->symbol ? arena_str(m, b->symbol) : NULL,
-                   .c_hash = b->c_hash};
+                   .c_hash = b->c_hash,
+                   .rival = b->rival};
 }
 
 void session_drop(Session *s, Built *b)

@@ -94,16 +94,19 @@ const void *ring_next(Ring *r); /* round and round */
 
 /* ---- operands.c: a compiled kernel with its operands, to be called over and over --------- */
 
+typedef struct RivalKernel RivalKernel; /* rival.c */
+
 typedef struct Runnable {
     const Kernel *k; /* scheduled; its operands and symbols are the naive kernel's */
     KernelFn fn;
-    const PackFn *pack;  /* by operand, as in Library */
-    const int64_t *syms; /* by slot */
-    Pool *pool;          /* NULL: the caller computes all parts */
-    void **param;        /* by operand, as the graph has it */
-    Ring **ring;         /* by operand: takes its place. NULL: it stays where it is */
-    Ring *own;           /* the rings that are not another's; by operand */
-    struct Laid *laid;   /* one copy of each, until the rings are there */
+    const PackFn *pack;       /* by operand, as in Library */
+    const int64_t *syms;      /* by slot */
+    Pool *pool;               /* NULL: the caller computes all parts */
+    const RivalKernel *rival; /* takes the place of fn and pack; NULL: it is ours */
+    void **param;             /* by operand, as the graph has it */
+    Ring **ring;              /* by operand: takes its place. NULL: it stays where it is */
+    Ring *own;                /* the rings that are not another's; by operand */
+    struct Laid *laid;        /* one copy of each, until the rings are there */
 } Runnable;
 
 /* Every operand that is still NULL, in e->model's memory: from the seed and its number alone,
@@ -127,6 +130,39 @@ void runnable_flush(Runnable *r, Pool *pool); /* its own rings of more than one 
 void runnable_release(Runnable *r);
 /* Once, on the next copies; before there are rings, on the one copy that was laid out. */
 void runnable_call(void *runnable);
+
+/* ---- rival.c: a kernel that is not of our making --------------------------------------------- */
+
+/* Computes what the naive kernel does, from the same operands, at the sizes it was made for. */
+struct RivalKernel {
+    void *ctx;
+    /* This part's share of it; parts run at once. Returns 0, or a kernel's code. */
+    int32_t (*run)(void *ctx, void *const *params, const int64_t *syms, int part, int n_parts);
+    bool own_threads; /* run is called once, as part 0 of 1, and shares the work out itself */
+    int packed;       /* a constant operand that it lays out its own way, once; 0: none */
+    size_t packed_bytes;
+    void (*pack)(void *ctx, void *to, const void *from); /* to: 64-aligned */
+};
+
+/* What a library of a rival has to have, and what it may have: a function that is told once how
+ * many threads it may run on, which says that it has threads of its own. */
+#define RIVAL_SYMBOL "nc_rival"
+#define RIVAL_THREADS "nc_rival_threads"
+
+/* Fails with E_BUILD. lib must outlive *out. */
+void rival_load(Env *e, Library *lib, const char *path, const char *symbol, const Kernel *naive,
+                int n_threads, RivalKernel *out);
+/* All of it; pool NULL: by the caller alone. */
+int32_t rival_call(const RivalKernel *r, Pool *pool, void *const *params, const int64_t *syms);
+
+typedef struct RivalCheck { /* a rival as verify_kernel runs it: BuiltKernel.ctx */
+    const RivalKernel *rival;
+    Pool *pool;
+    void *panels; /* packed_bytes, 64-aligned */
+    int n_operands;
+} RivalCheck;
+RivalCheck rival_check(Env *e, const RivalKernel *r, Pool *pool, int n_operands);
+int32_t rival_checked(void *ctx, KernelFn unused, void *const *params, const int64_t *syms);
 
 /* ---- probe.c: what the machine can do at this moment ------------------------------------- */
 

@@ -86,8 +86,11 @@ static void lay_out(Env *e, Runnable *r, int operand)
 {
     const Operand *o = &r->k->operand.at[operand];
     Laid *l = &r->laid[operand];
-    *l = (Laid){.at = r->param[operand], .bytes = operand_stored_bytes(r->k, operand, r->syms)};
-    if (!o->pack || !l->bytes) {
+    bool by_rival = r->rival && r->rival->packed == operand;
+    *l = (Laid){.at = r->param[operand],
+                .bytes = by_rival ? r->rival->packed_bytes
+                                  : operand_stored_bytes(r->k, operand, r->syms)};
+    if ((!o->pack && !by_rival) || !l->bytes) {
         return;
     }
     if (posix_memalign(&l->panels, LINE_BYTES, l->bytes)) {
@@ -96,7 +99,9 @@ static void lay_out(Env *e, Runnable *r, int operand)
              o->name);
     }
     l->at = l->panels;
-    if (r->pack[operand](l->panels, r->param[operand], r->syms) < 0) {
+    if (by_rival) {
+        r->rival->pack(r->rival->ctx, l->panels, r->param[operand]);
+    } else if (r->pack[operand](l->panels, r->param[operand], r->syms) < 0) {
         fail(e, E_INPUT, "Operand %s is to be stored as bf16, but some value is none.",
              o->name);
     }
@@ -181,7 +186,9 @@ void runnable_call(void *runnable)
     for (int i = 0; i < n; i++) {
         param[i] = given(r, i);
     }
-    if (r->pool) {
+    if (r->rival) {
+        rival_call(r->rival, r->pool, param, r->syms);
+    } else if (r->pool) {
         pool_kernel(r->pool, r->fn, param, r->syms);
     } else {
         r->fn(param, r->syms, 0, 1);

@@ -142,7 +142,7 @@ static uint64_t call_both(PairRun *r, int nth)
     return total_ns;
 }
 
-void pairs_settle(PairRun *r, uint64_t least_ns)
+void pairs_alternate(PairRun *r, uint64_t least_ns)
 {
     uint64_t total_ns = 0;
     for (int i = 0; i < WARM_CALLS || (total_ns < 2 * least_ns && i < MAX_REPS); i++) {
@@ -209,6 +209,16 @@ typedef struct Batch {
     int n;
 } Batch;
 
+/* Neither side finds the other's threads awake, and each finds its own so. */
+static void settle(const PairRun *r, const Contender *c)
+{
+    if (r->settle_ns > 0) {
+        for (uint64_t from_ns = clock_ns(); clock_ns() - from_ns < r->settle_ns;) {
+        }
+        call(c, 1);
+    }
+}
+
 static void take_pair(const PairRun *r, int nth, bool cpu_time, Seen *seen, Pair *p,
                       uint64_t *start_ns)
 {
@@ -217,6 +227,7 @@ static void take_pair(const PairRun *r, int nth, bool cpu_time, Seen *seen, Pair
         bool is_b = slot ^ p->b_first;
         const Contender *c = is_b ? &r->b : &r->a;
         enter(r, c);
+        settle(r, c);
         uint64_t cpu_ns = cpu_time ? thread_ns() : 0;
         uint64_t from_ns = clock_ns();
         call(c, r->reps);
@@ -236,7 +247,7 @@ static void take_pair(const PairRun *r, int nth, bool cpu_time, Seen *seen, Pair
 /* 1, 2, then what takes about 2 ms. */
 static int batch_size(const PairRun *r, int done)
 {
-    uint64_t pair_ns = (r->warm_a_ns + r->warm_b_ns) * (uint64_t)r->reps;
+    uint64_t pair_ns = (r->warm_a_ns + r->warm_b_ns) * (uint64_t)r->reps + 2 * r->settle_ns;
     uint64_t n = done == 0 ? 1 : done == 1 ? 2 : BATCH_NS / pair_ns;
     n = n < 1 ? 1 : n > MAX_BATCH ? MAX_BATCH : n;
     int left = r->job->n_pairs - done;

@@ -69,6 +69,7 @@ typedef struct Built {    /* a candidate, ready to load */
     const char *library;  /* path; no two are the same file */
     const char *symbol;
     Hash c_hash;
+    bool rival; /* not of our making; library "": a kernel of this program, called symbol */
 } Built;
 
 /* Where a process stands in the protocol. Columns: id, name, meaning */
@@ -215,8 +216,13 @@ Runner child_runner(Children *c);
 
 /* ---- bench_child.c: the process itself --------------------------------------------------- */
 
-/* argv: program, CHILD_WORD, the parent's pid, its descriptor of the area. Returns the exit
- * status. */
-int child_main(int argc, char **argv);
+/* Makes a rival that is part of this program ready, for these sizes and threads; called before
+ * any thread is started. False: it cannot do this here; err says why. */
+typedef bool RivalOpen(Env *e, const char *name, const Kernel *naive, const int64_t *syms,
+                       int n_threads, RivalKernel *out, Err *err);
+
+/* argv: program, CHILD_WORD, the parent's pid, its descriptor of the area. own: of the program's
+ * rivals; NULL: it has none. Returns the exit status. */
+int child_main(int argc, char **argv, RivalOpen *own);
 
 #endif

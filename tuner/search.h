@@ -114,7 +114,7 @@ void search_replay(Env *e, Arena *m, const SearchTable *t, StrategyId strategy, 
 void search_random_regret(Arena *m, const SearchTable *t, int n_trials, double *regret);
 
 typedef struct StrategyCurve {
-    double *regret;   /* after each trial: the mean over seeds */
+    double *regret;   /* after each trial: the mean over seeds; NULL: it was not asked for */
     double score;     /* mean over trials of 1 - regret / random's: 1 is perfect, 0 is random */
     int wins, losses; /* seeds whose mean regret was below or above the random run's */
     double p;         /* of as many wins, were it no better than random */
@@ -122,6 +122,7 @@ typedef struct StrategyCurve {
 } StrategyCurve;
 
 #define BEATS_P 0.05
+#define ALL_STRATEGIES ((1u << N_STRATEGIES) - 1) /* bits by StrategyId */
 
 typedef struct SearchComparison {
     int n_trials, n_seeds;
@@ -129,9 +130,10 @@ typedef struct SearchComparison {
     StrategyCurve of[N_STRATEGIES];
 } SearchComparison;
 
-/* Memory is m. The same seeds for all, 0 to n_seeds - 1; exhaustive has no use for one. */
-void search_compare(Env *e, Arena *m, const SearchTable *t, int n_seeds, int batch,
-                    int n_trials, SearchComparison *out);
+/* Memory is m. The same seeds for all, 0 to n_seeds - 1; exhaustive has no use for one. which: bits
+ * by StrategyId. */
+void search_compare(Env *e, Arena *m, const SearchTable *t, unsigned which, int n_seeds,
+                    int batch, int n_trials, SearchComparison *out);
 /* A row a strategy, regrets at a few trials; then those that do not beat random, by name. */
 void comparison_print(const SearchComparison *c, Buf *out);
 

@@ -148,8 +148,8 @@ static void compare_one(Env *e, Replay *r, StrategyId id, const double *random_m
     }
 }
 
-void search_compare(Env *e, Arena *m, const SearchTable *t, int n_seeds, int batch,
-                    int n_trials, SearchComparison *out)
+void search_compare(Env *e, Arena *m, const SearchTable *t, unsigned which, int n_seeds,
+                    int batch, int n_trials, SearchComparison *out)
 {
     Replay r = replay_of(m, t, batch, n_trials);
     double *regret = arena_array(m, double, n_trials);
@@ -162,8 +162,10 @@ void search_compare(Env *e, Arena *m, const SearchTable *t, int n_seeds, int bat
         random_mean[seed] = mean_of(regret, n_trials);
     }
     for (StrategyId id = 0; id < N_STRATEGIES; id++) {
-        out->of[id].regret = arena_array(m, double, n_trials);
-        compare_one(e, &r, id, random_mean, regret, out);
+        if (which >> id & 1) {
+            out->of[id].regret = arena_array(m, double, n_trials);
+            compare_one(e, &r, id, random_mean, regret, out);
+        }
     }
 }
 
@@ -191,7 +193,7 @@ static void print_losers(const SearchComparison *c, Buf *out)
 {
     const char *between = "do not beat random: ";
     for (StrategyId id = 0; id < N_STRATEGIES; id++) {
-        if (id != STRATEGY_RANDOM && !c->of[id].beats) {
+        if (id != STRATEGY_RANDOM && c->of[id].regret && !c->of[id].beats) {
             buf_printf(out, "%s%s", between, strategy_name(id));
             between = ", ";
         }
@@ -210,6 +212,9 @@ void comparison_print(const SearchComparison *c, Buf *out)
     buf_char(out, '\n');
     for (StrategyId id = 0; id < N_STRATEGIES; id++) {
         const StrategyCurve *of = &c->of[id];
+        if (!of->regret) {
+            continue;
+        }
         print_curve(c, strategy_name(id), of->regret, out);
         buf_printf(out, " %7.3f %11d %8.2g\n", of->score, of->wins, of->p);
     }

@@ -51,6 +51,8 @@ typedef struct Duel { /* a match as it is recorded */
     Built built_a, built_b;
     Terms terms;
     Series series; /* so far */
+    Status status; /* of its last process; where that is not OK, why is a sentence */
+    char why[sizeof((ProcessResult *)0)->why];
     uint64_t elapsed_ns;
 } Duel;
 

@@ -152,6 +152,9 @@ typedef struct PairRun {
     const ProcessJob *job;
     Contender a, b;
     bool cpu_time; /* one thread does it all */
+    /* Before a sample the caller spins that long, until threads that are not its own sleep, and
+     * makes one call that is not timed; 0: neither. */
+    uint64_t settle_ns;
     Env *e;
     Area *area;
     uint64_t warm_a_ns, warm_b_ns; /* out */
@@ -164,7 +167,7 @@ enum { PAIRS_WARM_NS = 5000000 };
 /* a until it is warm, and a call or two of b: is that worth more? */
 void pairs_warm(PairRun *r);
 /* Calls of both in turns, some at least. */
-void pairs_settle(PairRun *r, uint64_t least_ns);
+void pairs_alternate(PairRun *r, uint64_t least_ns);
 void pairs_take(PairRun *r);
 
 #endif

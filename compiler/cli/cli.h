@@ -15,6 +15,7 @@ int cmd_dump(int argc, char **argv);
 int cmd_eval(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_chat(int argc, char **argv);
 int cmd_perplexity(int argc, char **argv);
@@ -45,9 +46,9 @@ double option_real(struct argp_state *state, const char *name, const char *text)
 uint64_t option_seed(struct argp_state *state, const char *text); /* all 64 bits; 0x... too */
 int option_choice(struct argp_state *state, const char *name, const char *text, int n,
                   const char *const *choices); /* its index */
-/* A list with commas: one bit for each. */
-unsigned option_stages(struct argp_state *state, const char *name, const char *list, int n,
-                       const char *const *stages);
+/* A list with commas: one bit for each. what: such a word is called, in a complaint. */
+unsigned option_words(struct argp_state *state, const char *name, const char *what,
+                      const char *list, int n, const char *const *words);
 Format option_format(struct argp_state *state, const char *text);
 
 /* ---- source.c: the model argument and the options that say what is built from it ----- */

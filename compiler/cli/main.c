@@ -23,6 +23,7 @@ static const Command commands[] = {
     {"dump", cmd_dump, "show a model at some stage: graph, kernels, loops, C, plan, traffic ..."},
     {"eval", cmd_eval, "run a graph by interpreter, nest interpreter or C; compare them"},
     {"bench", cmd_bench, "a generated kernel against others, alternated in one process"},
+    {"explain", cmd_explain, "which schedule a build takes for a call site, and why not a better one"},
     {"check", cmd_check, "what this machine and its tools can do, and what to do about the rest"},
 };
 /* clang-format on */

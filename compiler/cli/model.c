@@ -42,7 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_BLAS: o->blas = true; return 0;
     case KEY_WITHOUT:
-        o->without |= option_stages(state, "without", arg, countof(stages), stages);
+        o->without |= option_words(state, "without", "stage", arg, countof(stages), stages);
         return 0;
     case KEY_NAIVE: o->naive = true; return 0;
     case KEY_PANELS: o->panels = true; return 0;

@@ -53,18 +53,18 @@ int option_choice(struct argp_state *state, const char *name, const char *text, 
     return 0;
 }
 
-unsigned option_stages(struct argp_state *state, const char *name, const char *list, int n,
-                       const char *const *stages)
+unsigned option_words(struct argp_state *state, const char *name, const char *what,
+                      const char *list, int n, const char *const *words)
 {
     unsigned bits = 0;
     while (*list) {
         size_t len = strcspn(list, ",");
         int found = -1;
         for (int i = 0; i < n; i++) {
-            found = strlen(stages[i]) == len && !strncmp(list, stages[i], len) ? i : found;
+            found = strlen(words[i]) == len && !strncmp(list, words[i], len) ? i : found;
         }
         if (found < 0) {
-            argp_error(state, "--%s: there is no stage '%.*s'", name, (int)len, list);
+            argp_error(state, "--%s: there is no %s '%.*s'", name, what, (int)len, list);
             return bits;
         }
         bits |= 1u << found;

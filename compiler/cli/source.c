@@ -79,10 +79,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_LOGITS: s->last_only = option_choice(state, "logits", arg, 2, rows); return 0;
     case KEY_WITHOUT:
-        s->without |= option_stages(state, "without", arg, N_STAGES, stage_names);
+        s->without |= option_words(state, "without", "stage", arg, N_STAGES, stage_names);
         return 0;
     case KEY_WITH:
-        s->with |= option_stages(state, "with", arg, N_STAGES, stage_names);
+        s->with |= option_words(state, "with", "stage", arg, N_STAGES, stage_names);
         return 0;
     case KEY_CACHE: s->cache = true; return 0;
     case KEY_SPECIALISE: set_named(state, &s->known, "specialise", arg); return 0;

@@ -248,7 +248,7 @@ static Expected walk(Env *e, const Question *q, bool indices_only)
     Walk w = {.q = q, .indices_only = indices_only};
     bool rows = false;
     points_init(&w.pts, e, q->naive, q->params, q->n_elems, q->syms,
-                kernel_uses(q->scheduled, S_EXP_APPROX) ||
+                !q->scheduled || kernel_uses(q->scheduled, S_EXP_APPROX) ||
                     kernel_uses(q->scheduled, S_EXP_FUSED));
     w.at = arena_array(&e->kernel, int64_t, n->axis.n);
     w.out.at = arena_array(&e->kernel, Element, nest_stores(q->naive, q->syms));

@@ -51,7 +51,12 @@ static void find_tail(Grouping *g, const Phase *p, const int64_t *syms)
 Grouping grouping_of(const Kernel *naive, const Kernel *scheduled, const Accum *acc,
                      const int64_t *syms)
 {
-    Grouping g = {.nest = &scheduled->nest, .n_groups = 1, .tail_of = -1};
+    Grouping g = {.n_groups = 0, .tail_of = -1};
+    if (!scheduled) {
+        return g;
+    }
+    g.nest = &scheduled->nest;
+    g.n_groups = 1;
     Place at = place_of(g.nest, acc->var);
     if (!at.acc) {
         g.n_groups = 0;

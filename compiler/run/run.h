@@ -139,6 +139,7 @@ typedef struct BuiltKernel {
     /* Runs all parts; NULL: one after another, the second time backwards. 0, or the largest of their codes. */
     int32_t (*run)(void *ctx, KernelFn fn, void *const *params, const int64_t *syms);
     void *ctx;
+    bool foreign; /* not generated from k: nothing is known of the order of its sums */
 } BuiltKernel;
 
 typedef struct VerifyOptions {

@@ -53,7 +53,7 @@ static void make_plan(Verification *p)
 static double work_of(const VerifyRun *x, bool first)
 {
     double work = x->o->work > 0 ? x->o->work : WORK;
-    return work / (first ? 1 : TAIL_PART) / (kernel_exact(x->c->k) ? EXACT_PART : 1);
+    return work / (first ? 1 : TAIL_PART) / (verify_exact(x->c) ? EXACT_PART : 1);
 }
 
 /* One round of inputs at the tuned sizes, and numbers at all sizes: how a tail treats NaN is no matter of its own. */
@@ -110,7 +110,7 @@ static const char *why_not_bitwise(const Kernel *k)
 static void say_what_agrees(const Verification *p)
 {
     Verdict *v = p->run.v;
-    const char *libm = kernel_exact(p->run.c->k) ? NULL : why_not_bitwise(p->run.naive);
+    const char *libm = verify_exact(p->run.c) ? NULL : why_not_bitwise(p->run.naive);
     int n_sizes = p->stopped ? 1 : p->n_sizes;
     int n =
         snprintf(v->text, sizeof v->text,

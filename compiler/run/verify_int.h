@@ -82,7 +82,8 @@ typedef struct
 
 typedef struct Question {    /* a nest and its operands */
     const Kernel *naive;     /* or a sample of it */
-    const Kernel *scheduled; /* the candidate's: order of its sums, its approximations */
+    /* The candidate's: order of its sums, its approximations. NULL: nothing is known of it. */
+    const Kernel *scheduled;
     void *const *params;     /* of the naive nest */
     const int64_t *n_elems, *syms;
     double unit; /* inputs were chosen so that products are multiples of it; 0: they were not */
@@ -102,6 +103,7 @@ typedef struct Grouping { /* of one accumulator of the naive nest, as its schedu
     int64_t tail_from;
 } Grouping;
 
+/* scheduled may be NULL */
 Grouping grouping_of(const Kernel *naive, const Kernel *scheduled, const Accum *acc,
                      const int64_t *syms);
 /* Which sum the term at these values of the naive axes goes to; -1: the combined one. */
@@ -278,6 +280,7 @@ typedef struct VerifyRun {
 } VerifyRun;
 
 /* Of the sample; NULL: of the naive nest. */
+bool verify_exact(const BuiltKernel *c); /* must it give the naive nest's own bits? */
 Question verify_question(VerifyRun *x, const Sample *s);
 /* False: v says why. Fails where memory is short, or the naive nest does not fit the tuned sizes. */
 bool verify_run(VerifyRun *x);

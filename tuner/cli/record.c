@@ -16,7 +16,9 @@ static int64_t now_ns(void)
 
 static const char *name_of(Record *r, uint64_t index)
 {
-    return index == INDEX_DEFAULT ? "default"
+    bool is_side = r->sides && index >= INDEX_SIDES && index < INDEX_COPY;
+    return is_side                  ? r->sides->at[index - INDEX_SIDES].name
+           : index == INDEX_DEFAULT ? "default"
            : index == INDEX_COPY
                ? "a copy of the default"
                : arena_printf(&r->w->e->model, "candidate %llu", (unsigned long long)index);
@@ -112,7 +114,8 @@ static void name_sides(Record *r, DbDuel *d, uint64_t a, const Built *as, uint64
                        const Built *bs)
 {
     d->a_name = name_of(r, a), d->b_name = name_of(r, b);
-    d->a_schedule = as->schedule, d->b_schedule = bs->schedule;
+    d->a_schedule = as->rival ? NULL : as->schedule;
+    d->b_schedule = bs->rival ? NULL : bs->schedule;
     d->a_c_hash = as->c_hash, d->b_c_hash = bs->c_hash;
 }
 
@@ -341,12 +344,23 @@ static void on_trial(void *ctx, const Trial *t)
     take(ctx, put_trial, t, tell ? "searching" : NULL);
 }
 
+static void show_duel(Record *r, const Duel *d)
+{
+    if (r->shows) {
+        fprintf(stderr, "\r\033[K%5.0f s  %s: %s against %s, %d processes, ratio %.3f",
+                (double)(clock_ns() - r->start_ns) / 1e9, r->item->label, name_of(r, d->b),
+                name_of(r, d->a), d->series.n, d->series.ratio.median);
+    }
+}
+
 static void on_process(void *ctx, const Duel *d, const DuelProcess *p)
 {
-    (void)d;
-    hold(ctx, p);
-    if (isatty(2)) {
-        show(ctx, "confirming");
+    Record *r = ctx;
+    hold(r, p);
+    if (isatty(2) && r->sides) {
+        show_duel(r, d);
+    } else if (isatty(2)) {
+        show(r, "confirming");
     }
 }
 
@@ -374,43 +388,21 @@ Recorder record_of(Record *r)
 
 /* ---- runs and tasks ---------------------------------------------------------------------- */
 
-static const char *flags_text(const Workplace *w)
-{
-    Buf b;
-    buf_init(&b, &w->e->model);
-    for (int i = 0; i < w->tc.n_flags; i++) {
-        buf_printf(&b, "%s%s", i ? " " : "", w->tc.flags[i]);
-    }
-    return b.at;
-}
-
-static const char *compiler_words(const Workplace *w)
-{
-    Buf b;
-    buf_init(&b, &w->e->model);
-    for (int i = 1; i < w->tc.n_argv; i++) {
-        buf_printf(&b, "%s%s", i > 1 ? " " : "", w->tc.argv[i]);
-    }
-    return b.at;
-}
-
 static void put_run(Env *e, void *arg)
 {
     Record *r = arg;
     const TuneOptions *o = r->w->o;
     ClockQuality q = clock_quality();
     DbMachine machine;
-    DbToolchain tc = db_blank_toolchain();
+    DbToolchain tc = toolchain_row(&e->model, &r->w->tc);
     DbRun row = db_blank_run();
     db_machine_here(e, &e->model, "", &r->w->machine, &machine);
-    tc.version = r->w->tc.version, tc.words = compiler_words(r->w), tc.flags = flags_text(r->w);
-    tc.target = r->w->tc.target->name, tc.path = r->w->tc.path;
     row.started_ns = now_ns();
     row.program = "tune", row.version = NC_VERSION, row.command = o->words;
     row.protocol = PROTOCOL_VERSION;
     row.machine = db_put_machine(r->db, &machine);
     row.toolchain = db_put_toolchain(r->db, &tc);
-    row.strategy = strategy_name(o->strategy);
+    row.strategy = o->command ? NULL : strategy_name(o->strategy);
     row.seed = (int64_t)o->seed, row.n_threads = r->w->n_threads;
     row.n_batch = o->protocol.batch;
     row.budget_ns = o->budget.ns ? (int64_t)o->budget.ns : DB_NONE;
@@ -450,33 +442,6 @@ static int64_t put_space(Env *e, Record *r, const Space *s)
     return db_put_space(r->db, &row, knob, s->n_knobs, choice.at, choice.n);
 }
 
-static int64_t operand_bytes_in(const Item *it, int operand)
-{
-    return kernel_span(it->kernel, operand, it->task.sym) *
-           operand_bytes(&it->kernel->operand.at[operand]);
-}
-
-/* Counts of one call: flops, bytes of all operands read, bytes written. */
-static void put_work(Env *e, const Item *it, DbRunTask *row)
-{
-    Sizes z = {0};
-    Err err;
-    for (int i = 0; i < it->kernel->n_syms; i++) {
-        Sym id;
-        dim_as_sym(dim_named(e, arena_printf(&e->kernel, "s%d", i)), &id);
-        z.bound[id] = true;
-        z.value[id] = it->task.sym[i];
-    }
-    if (!dim_eval(e, kernel_flops(e, it->kernel), &z, &row->flops, &err)) {
-        row->flops = DB_NONE;
-    }
-    row->write_bytes = operand_bytes_in(it, 0);
-    row->read_bytes = 0;
-    for (int i = 1; i < it->kernel->operand.n; i++) {
-        row->read_bytes += operand_bytes_in(it, i);
-    }
-}
-
 static void put_task(Env *e, void *arg)
 {
     Record *r = arg;
@@ -493,7 +458,7 @@ static void put_task(Env *e, void *arg)
     row.run = r->run, row.task = r->task, row.idx = r->n_tasks++;
     row.label = it->label;
     row.space = put_space(e, r, &it->space);
-    put_work(e, it, &row);
+    work_row(e, it->kernel, it->task.sym, &row);
     row.share = it->share;
     row.default_schedule = base.at;
     row.default_rank = it->has_rank ? (int64_t)it->base_rank : DB_NONE;
@@ -522,10 +487,15 @@ static void put_task_end(Env *e, void *arg)
     db_end_run_task(t->r->db, t->r->run, t->r->task, now_ns(), t->ending, t->why);
 }
 
+void record_task_over(Record *r, const char *ending, const char *why)
+{
+    TaskEnd t = {r, ending, why};
+    db_transact(r->db, put_task_end, &t);
+}
+
 void record_task_end(Record *r, const SessionResult *s)
 {
-    TaskEnd t = {r, s->winner.confirmed ? "winner" : ending_name[s->ending], s->why};
-    db_transact(r->db, put_task_end, &t);
+    record_task_over(r, s->winner.confirmed ? "winner" : ending_name[s->ending], s->why);
 }
 
 static void put_run_end(Env *e, void *arg)

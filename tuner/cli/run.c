@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tuner/cli/duels.h"
 #include "tuner/cli/run.h"
 
 typedef struct Tune {
@@ -11,6 +12,7 @@ typedef struct Tune {
     Items items;
     Db *db;
     bool recording, interrupted;
+    int status; /* of a command that does not search */
 } Tune;
 
 static void open_workplace(Env *e, Workplace *w, const TuneOptions *o)
@@ -101,28 +103,13 @@ static void plan_task(Env *e, OneTask *x)
 static void work(Env *e, void *arg)
 {
     OneTask *x = arg;
-    Duel any;
     plan_task(e, x);
     record_task(&x->t->record, x->item);
     x->session = session_start(e, &x->plan);
     x->t->record.now = session_result(x->session);
-    if (x->t->w.o->noise) {
-        session_duel(x->session, DUEL_COMPARE, INDEX_DEFAULT, INDEX_COPY, &any);
-        return;
-    }
     while (session_step(x->session)) {
     }
     session_finish(x->session);
-}
-
-static void say_noise(const Item *it, const SessionResult *s)
-{
-    const Calibration *c = &s->calibration;
-    printf("%s: two copies of one library differ by %.2f%% between processes (sigma), pairs "
-           "spread "
-           "over %.2f%%, %.0f%% of them disturbed; a win must be by %.2f%%%s\n",
-           it->label, 100 * c->sigma_p, 100 * c->iqr_ln, 100 * c->flagged, 100 * c->margin,
-           c->noisy ? "; this machine is too noisy to tell much" : "");
 }
 
 static void end_task(void *arg)
@@ -136,11 +123,7 @@ static void end_task(void *arg)
     if (x->t->record.shows) {
         fprintf(stderr, "\r\033[K");
     }
-    if (x->t->w.o->noise) {
-        say_noise(x->item, s);
-    } else {
-        say_result(x->item, s);
-    }
+    say_result(x->item, s);
     fflush(stdout);
     x->t->interrupted = s->ending == ENDING_INTERRUPTED;
     x->t->record.now = NULL;
@@ -166,6 +149,10 @@ static void tune(Env *e, void *arg)
     Err err;
     uint64_t start_ns = clock_ns();
     items_find(&t->w, &t->items);
+    if (t->w.o->dry_run && t->w.o->command && t->w.o->command->show) {
+        t->w.o->command->show(&t->w, &t->items);
+        return;
+    }
     if (t->w.o->list || t->w.o->dry_run) {
         items_print(&t->w, &t->items);
         return;
@@ -180,6 +167,10 @@ static void tune(Env *e, void *arg)
     fprintf(stderr, "%d tasks, %d threads, seed %llu, strategy %s; recording into %s\n",
             t->items.n, t->w.n_threads, (unsigned long long)t->w.o->seed,
             strategy_name(t->w.o->strategy), db_path(t->db));
+    if (t->w.o->command) {
+        t->status = duels_run(&t->w, &t->record, &t->items, &t->interrupted);
+        return;
+    }
     for (int i = 0; i < t->items.n && !t->interrupted; i++) {
         OneTask one = {
             .t = t, .item = &t->items.at[i], .budget_ns = share_of_budget(t, i, start_ns)};
@@ -199,9 +190,14 @@ static void close_all(void *arg)
 void tune_body(Env *e, void *arg)
 {
     Tune *t = arena_new(&e->model, Tune);
-    const TuneOptions *o = arg;
+    TuneOptions *o = arg;
     open_workplace(e, &t->w, o);
+    if (o->command && o->command->alone) {
+        o->command->alone(&t->w);
+        return;
+    }
     env_finally(e, tune, close_all, t);
+    o->status = t->status;
     if (t->interrupted) {
         fail(e, E_INTERRUPT, "Stopped. What was found until then is recorded.");
     }

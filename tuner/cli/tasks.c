@@ -21,29 +21,28 @@ enum { PROMPT = 64, PAST = 256, CAPACITY = 512 };
 
 /* ---- one task ---- */
 
-static PickHint hint_here(const Workplace *w)
+PickHint hint_here(const Workplace *w)
 {
     PickHint hint = hint_of_machine(&w->machine, w->n_threads);
     hint.target = w->tc.target; /* what the compiler can really make */
     return hint;
 }
 
-static int64_t extent_of(const Item *it, const Axis *x)
+static int64_t extent_of(const Axis *x, const int64_t *sym)
 {
     return x->extent->kind == X_CONST ? x->extent->value.i
-           : x->extent->kind == X_SYM ? it->task.sym[x->extent->id]
+           : x->extent->kind == X_SYM ? sym[x->extent->id]
                                       : -1;
 }
 
-/* "decode matmul m=1 n=4864 k=896" */
-static const char *label_of(const Workplace *w, const Item *it, const char *phase)
+const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const char *phase)
 {
     Buf b;
-    buf_init(&b, &w->e->model);
-    buf_printf(&b, "%s%s%s", phase, *phase ? " " : "", it->kernel->kind);
-    for (int i = 0; i < it->kernel->nest.axis.n; i++) {
-        const Axis *x = &it->kernel->nest.axis.at[i];
-        int64_t n = extent_of(it, x);
+    buf_init(&b, m);
+    buf_printf(&b, "%s%s%s", phase, *phase ? " " : "", k->kind);
+    for (int i = 0; i < k->nest.axis.n; i++) {
+        const Axis *x = &k->nest.axis.at[i];
+        int64_t n = extent_of(x, sym);
         if (n >= 0) {
             buf_printf(&b, " %s=%lld", x->name, (long long)n);
         }
@@ -68,7 +67,7 @@ static void add_item(const Workplace *w, Items *out, Kernel *k, const int64_t *s
     memcpy(it->task.sym, sym, sizeof *sym * (size_t)k->n_syms);
     memset(hint.sym, 0xff, sizeof hint.sym);
     memcpy(hint.sym, sym, sizeof *sym * (size_t)k->n_syms);
-    it->label = label_of(w, it, phase);
+    it->label = kernel_label(&e->model, k, sym, phase);
     space_init(e, &e->model, &it->space, k, &hint);
     schedule_default(e, k, &hint, &it->base);
     it->has_rank = space_default(e, &it->space, &p);
@@ -78,22 +77,25 @@ static void add_item(const Workplace *w, Items *out, Kernel *k, const int64_t *s
 
 /* ---- a shape ---- */
 
-static void add_product(const Workplace *w, Items *out)
+Kernel *product_kernel(Env *e, int64_t m, int64_t n, int64_t k)
 {
-    Env *e = w->e;
-    const TuneOptions *o = w->o;
     const char *text =
         arena_printf(&e->model,
                      "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]\n"
                      "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
-                     (long long)o->k, (long long)o->n, (long long)o->k);
+                     (long long)k, (long long)n, (long long)k);
     Compile c = {.env = e};
     Graph *g = ncg_parse(e, text, strlen(text), "product");
-    Sym m = sym_intern(e, "m", 1);
-    c.known.value[m] = o->m;
-    c.known.bound[m] = o->m == 1; /* as decode is: one row is compiled in */
-    Program *p = compile_model(&c, g);
-    add_item(w, out, p->kernel.at[0], &o->m, "", 1);
+    Sym rows = sym_intern(e, "m", 1);
+    c.known.value[rows] = m;
+    c.known.bound[rows] = m == 1; /* as decode is: one row is compiled in */
+    return compile_model(&c, g)->kernel.at[0];
+}
+
+static void add_product(const Workplace *w, Items *out)
+{
+    const TuneOptions *o = w->o;
+    add_item(w, out, product_kernel(w->e, o->m, o->n, o->k), &o->m, "", 1);
 }
 
 /* ---- a model ---- */

@@ -11,7 +11,7 @@ typedef struct TuneOptions {
     const char *kernel,
         *model; /* regular expression; a folder or config.json, NULL: Qwen2.5-0.5B */
     const char *db;
-    bool list, dry_run, noise, quiet;
+    bool list, dry_run, quiet;
     int n_threads; /* 0: all */
     int n_jobs;    /* compilers at once; 0: as many as CPUs */
     Regime regime;
@@ -21,6 +21,13 @@ typedef struct TuneOptions {
     uint64_t seed;
     Protocol protocol;
     const char *words; /* the whole command */
+    /* What is measured without a search; NULL: it searches. */
+    const struct Command *command;
+    const char *side[2]; /* --compare: A and B; --against: the file; --replay: the run */
+    bool all_choices;    /* --ablate=all */
+    int n_seeds;         /* --seeds, of a replay */
+    bool strategy_given;
+    int status; /* out: of the program, where a verdict is one */
 } TuneOptions;
 
 typedef struct Workplace { /* where all of it happens */
@@ -48,7 +55,12 @@ typedef Vec(Item) Items;
 
 /* ---- tasks.c: what is to be tuned; E_INPUT when nothing is ---- */
 void items_find(const Workplace *w, Items *out);
+PickHint hint_here(const Workplace *w);
+/* x[m, k] times w[n, k] transposed; m == 1 is compiled in, as decoding has it. */
+Kernel *product_kernel(Env *e, int64_t m, int64_t n, int64_t k);
 void items_print(const Workplace *w, const Items *items); /* --list, --dry-run */
+/* "decode matmul m=1 n=4864 k=896"; phase may be "". */
+const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const char *phase);
 
 /* ---- builder.c: candidates by their number, as a session wants them ---- */
 typedef struct TaskBuilder {
@@ -56,6 +68,18 @@ typedef struct TaskBuilder {
     const Item *item;
 } TaskBuilder;
 Builder task_builder(TaskBuilder *b);
+
+/* ---- duels.c: what is measured without a search: see duels.h ---- */
+#define INDEX_SIDES (UINT64_MAX - (1 << 16)) /* of the sides of duels, in turn */
+
+typedef struct Side {  /* of a duel */
+    const char *name;  /* as it is recorded */
+    Schedule schedule; /* where it is ours */
+    Built built;
+    Status status;   /* of its building */
+    const char *why; /* a sentence where that is not OK */
+} Side;
+typedef Vec(Side) Sides;
 
 /* ---- record.c: everything that happens, into the database and onto the terminal ---- */
 typedef struct Record {
@@ -71,7 +95,8 @@ typedef struct Record {
     Vec(DbProcess) process;         /* of the match that is on */
     Vec(DbPair *) pair;
     Vec(int) n_pairs;
-    bool shows; /* progress */
+    const Sides *sides; /* of duels; NULL: it searches */
+    bool shows;         /* progress */
     const SessionResult *now;
     uint64_t start_ns;
 } Record;
@@ -80,6 +105,7 @@ void record_run(Record *r);                    /* begins it */
 void record_task(Record *r, const Item *item); /* likewise */
 Recorder record_of(Record *r);
 void record_task_end(Record *r, const SessionResult *s);
+void record_task_over(Record *r, const char *ending, const char *why); /* without a search */
 void record_run_end(Record *r, const char *ending, const char *why);
 
 extern volatile int tune_interrupted;

@@ -1,0 +1,91 @@
+/* rivals.c - `tune --rivals`: ours against OpenBLAS, oneDNN and the kernels that we wrote by hand, for every
+ * selected task that they compute: the question that this project exists for. Ours is the recorded winner,
+ * or the default where there is none; it is the challenger, so FASTER says that ours is. */
+#include <string.h>
+
+#include "tuner/cli/duels.h"
+
+typedef struct Tally {
+    RivalNames rival;
+    int n_tasks, n_others; /* that no rival computes */
+    int n[N_VERDICTS];
+} Tally;
+
+static void *begin(const Workplace *w, const Items *items)
+{
+    Tally *t = arena_new(&w->e->model, Tally);
+    t->rival = rivals_here(w);
+    t->n_tasks = items->n;
+    for (int i = 0; i < t->rival.n; i++) {
+        const RivalName *r = &t->rival.at[i];
+        if (r->lacks) {
+            fprintf(stderr, "%s does not take part: %s\n", r->name, r->lacks);
+        }
+    }
+    return t;
+}
+
+/* Does it compute a plain product, and of which sizes? Its text is compared, not its name. */
+static bool is_product(Env *e, const Item *it, int64_t *m)
+{
+    int64_t n[3] = {-1, -1, -1};
+    const Nest *nest = &it->kernel->nest;
+    for (int i = 0; i < nest->axis.n && nest->axis.n == 3; i++) {
+        const Axis *x = &nest->axis.at[i];
+        const char *place = strlen(x->name) == 1 ? strchr("mnk", *x->name) : NULL;
+        if (place && x->extent->kind != X_CONST && x->extent->kind != X_SYM) {
+            return false;
+        }
+        if (place) {
+            n[place - strchr("mnk", 'm') + 0] =
+                x->extent->kind == X_CONST ? x->extent->value.i : it->task.sym[x->extent->id];
+        }
+    }
+    *m = n[0];
+    return n[0] > 0 && n[1] > 0 && n[2] > 0 &&
+           !strcmp(product_kernel(e, n[0], n[1], n[2])->text, it->kernel->text);
+}
+
+static void rivals(Contest *c)
+{
+    Tally *t = c->state;
+    int64_t m;
+    if (!is_product(c->w->e, c->item, &m)) {
+        t->n_others++;
+        c->ending = "no-rival";
+        contest_say(c, "no rival computes this kernel");
+        return;
+    }
+    int ours = side_add_ours(c);
+    for (int i = 0; i < t->rival.n; i++) {
+        const RivalName *r = &t->rival.at[i];
+        if (r->lacks || (r->one_row && m != 1)) {
+            continue;
+        }
+        Duel d;
+        Built b = {.schedule = "", .library = "", .symbol = r->name, .rival = true};
+        if (contest_play(c, side_add_rival(c, r->says, &b), ours, &d)) {
+            t->n[d.series.verdict]++;
+        }
+    }
+}
+
+static void end(void *state)
+{
+    const Tally *t = state;
+    int n = 0;
+    for (int i = 0; i < N_VERDICTS; i++) {
+        n += t->n[i];
+    }
+    printf("Of %d duels ours won %d and lost %d; %d are equivalent and %d undecided. `report "
+           "rivals` shows "
+           "them.\n",
+           n, t->n[VERDICT_FASTER], t->n[VERDICT_SLOWER], t->n[VERDICT_EQUIVALENT],
+           t->n[VERDICT_UNDECIDED]);
+    if (t->n_others > 0) {
+        printf("%d of %d tasks are no plain products, and no rival computes them.\n",
+               t->n_others, t->n_tasks);
+    }
+}
+
+const Command command_rivals = {.option = "rivals", .begin = begin, .task = rivals, .end = end};
