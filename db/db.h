@@ -313,6 +313,9 @@ void db_end_run(Db *db, int64_t run, int64_t ended_ns, const char *ending, const
 void db_end_run_task(Db *db, int64_t run, int64_t task, int64_t ended_ns, const char *ending,
                      const char *why);
 
+/* A winner of that run and task, where there is one: another takes its place. */
+void db_withdraw_winner(Db *db, int64_t run, int64_t task);
+
 /* ---- identity.c: rows that name themselves ---------------------------------------------- */
 
 /* Rows named by what they say: recorded where they are new. Fill in everything but id, hard and

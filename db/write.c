@@ -225,3 +225,17 @@ void db_end_run_task(Db *db, int64_t run, int64_t task, int64_t ended_ns, const 
     bind_text(db, s, 5, why);
     run_statement(db, s);
 }
+
+static void drop_of_task(Db *db, StatementId id, int64_t run, int64_t task)
+{
+    sqlite3_stmt *s = statement_of(db, id);
+    sqlite3_bind_int64(s, 1, run);
+    sqlite3_bind_int64(s, 2, task);
+    run_statement(db, s);
+}
+
+void db_withdraw_winner(Db *db, int64_t run, int64_t task)
+{
+    drop_of_task(db, ST_DROP_RANGES, run, task);
+    drop_of_task(db, ST_DROP_WINNER, run, task);
+}

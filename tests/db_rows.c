@@ -238,6 +238,26 @@ Test(db_rows, a_kernel_with_another_ones_id_is_refused)
     db_close(db);
 }
 
+/* A search claims its champion first and then, perhaps, the simplest schedule of the tie set. */
+Test(db_rows, a_winner_may_follow_another)
+{
+    Db *db = open_db(&env, path, DB_WRITE);
+    Story s = story();
+    Told told = tell(db, &s);
+    DbWinner first, then;
+    int64_t n_ranges = db_count(db, DB_T_WINNER_RANGE);
+    cr_assert(n_ranges > 0 && DB_ONE(db, WINNER, &env.model, &first, told.run, told.task));
+    first.at_ns++;
+    db_withdraw_winner(db, told.run, told.task);
+    cr_expect_eq(db_count(db, DB_T_WINNER) + db_count(db, DB_T_WINNER_RANGE), 0);
+    db_add_winner(db, &first);
+    cr_assert(DB_ONE(db, WINNER, &env.model, &then, told.run, told.task));
+    cr_expect_eq(then.at_ns, first.at_ns);
+    db_withdraw_winner(db, told.run + 1, told.task); /* there is none */
+    cr_expect_eq(db_count(db, DB_T_WINNER), 1);
+    db_close(db);
+}
+
 static void winner_by_another_duel(Env *e, void *arg)
 {
     Db *db = arg;

@@ -45,7 +45,7 @@ static Filled filled(Env *e, const Kernel *k, const int64_t *syms, Round round, 
 
 static Question ask(const Filled *f, const Kernel *scheduled, double unit)
 {
-    return (Question){f->naive, scheduled, f->params, f->n_elems, f->syms, unit};
+    return (Question){f->naive, scheduled, f->params, f->n_elems, f->syms, unit, NULL};
 }
 
 static const Kernel *scheduled(Env *e, const Kernel *k, const char *steps)
@@ -232,7 +232,7 @@ static void latin(Env *e, void *arg)
     (void)arg;
     cr_assert(s.n_points >= 300 && s.n_points < 300 * 45 / 4, "%lld", (long long)s.n_points);
     nest_run(e, k, f.params, f.n_elems, syms);
-    Question q = {s.k, s.k, s.params, s.n_elems, syms, 0};
+    Question q = {s.k, s.k, s.params, s.n_elems, syms, 0, NULL};
     Expected want = bound_elements(e, &q);
     bool row[300] = {false}, column[45] = {false};
     cr_assert_eq(want.n, s.n_points);
@@ -261,7 +261,7 @@ static void rows(Env *e, void *arg)
     cr_assert(s.n_points > 100 && s.n_points < 5000, "%lld", (long long)s.n_points);
     nest_run(e, k, f.params, f.n_elems, syms);
     float *again = arena_alloc_n(&e->model, (size_t)f.n_elems[0] + 1, sizeof *again);
-    Question q = {s.k, s.k, s.params, s.n_elems, syms, 0};
+    Question q = {s.k, s.k, s.params, s.n_elems, syms, 0, NULL};
     s.params[0] = again;
     cr_assert_eq(nest_run(e, s.k, s.params, s.n_elems, syms), 0);
     Expected want = bound_indices(e, &q);
@@ -397,7 +397,7 @@ static void each_tail(Env *e, void *arg)
     const Kernel *s =
         scheduled(e, k, "split m 6 switch; split n 8 peel; order m.o n.o m.i n.i k");
     int64_t *sizes;
-    int n = sizes_of(&e->model, s, tuned, &sizes);
+    int n = sizes_of(&e->model, s, tuned, false, &sizes);
     bool alone[6] = {false}, behind[6] = {false};
     (void)arg;
     cr_assert_eq(sizes[0], 64);
@@ -423,7 +423,7 @@ static void capacities(Env *e, void *arg)
 {
     static const int64_t tuned[] = {6, 5};
     int64_t *sizes;
-    int n = sizes_of(&e->model, kernel_from(e, capacity_text), tuned, &sizes);
+    int n = sizes_of(&e->model, kernel_from(e, capacity_text), tuned, false, &sizes);
     (void)arg;
     cr_assert(n > 3);
     for (int i = 0; i < n; i++) {

@@ -291,6 +291,122 @@ Test(verify_faults, fewer_runs_find_a_tail_and_a_second_call)
     must_work(&env, with_fewer_runs, NULL);
 }
 
+/* ---- what is not looked at anew for each size ---- */
+
+static int32_t lose_one_in_a_tail(void *const *p, const int64_t *syms, int part, int n_parts)
+{
+    int32_t code = right(p, syms, part, n_parts);
+    if (part == 0 && syms[0] == 7) {
+        ((float *)p[0])[2] += 1;
+    }
+    return code;
+}
+
+/* Each size is sampled, and the columns are summed up once. */
+static void in_a_sampled_tail(Env *e, void *arg)
+{
+    Built b;
+    Verdict v;
+    (void)arg;
+    build(e, &b, product_text, PANELS);
+    VerifyOptions o = {.syms = (const int64_t[]){2000},
+                       .seed = 1,
+                       .in_process = true,
+                       .tails_once = true,
+                       .work = 3e3};
+    cr_assert(verify_kernel(e, b.bench.at[0].naive, &b.kernel, &o, &v), "%s", v.text);
+    cr_expect(v.n_sums > 5);
+    right = b.kernel.fn;
+    b.kernel.fn = lose_one_in_a_tail;
+    cr_assert(!verify_kernel(e, b.bench.at[0].naive, &b.kernel, &o, &v));
+    cr_expect(strstr(v.text, "y[2] is ") && strstr(v.text, "s0 = 7"), "%s", v.text);
+    built_close(&b);
+}
+
+Test(verify_faults, one_wrong_element_of_a_tail_that_is_a_sample)
+{
+    must_work(&env, in_a_sampled_tail, NULL);
+}
+
+static int32_t overwrite_weights(void *const *p, const int64_t *syms, int part, int n_parts)
+{
+    int32_t code = right(p, syms, part, n_parts);
+    if (part == 0 && ++n_calls % 2 == 0) { /* after the last look at the output */
+        ((float *)p[2])[899999] = 3;
+    }
+    return code;
+}
+
+static const char weights_text[] =
+    "kernel product\n"
+    "y: f32[45*s0]\n"
+    "a: f32[20000*s0]\n"
+    "b: const f32[900000]\n"
+    "axis m space s0\n"
+    "axis n space 45\n"
+    "axis k reduce 20000\n"
+    "phase m n k\n"
+    "    acc0: f32 = 0.0f -> acc0 + a[m*20000 + k] * b[k + n*20000]\n"
+    "    y[m*45 + n] = acc0\n";
+
+static void large_constants(Env *e, void *arg)
+{
+    Built b;
+    Verdict v;
+    (void)arg;
+    build(e, &b, weights_text, "");
+    VerifyOptions o = {
+        .syms = (const int64_t[]){2}, .seed = 1, .in_process = true, .tails_once = true};
+    cr_assert(verify_kernel(e, b.bench.at[0].naive, &b.kernel, &o, &v), "%s", v.text);
+    right = b.kernel.fn;
+    n_calls = 0;
+    b.kernel.fn = overwrite_weights;
+    cr_assert(!verify_kernel(e, b.bench.at[0].naive, &b.kernel, &o, &v));
+    cr_expect(strstr(v.text, "overwrites its input: b[899999] was "), "%s", v.text);
+    built_close(&b);
+}
+
+Test(verify_faults, weights_of_megabytes_overwritten)
+{
+    must_work(&env, large_constants, NULL);
+}
+
+/* ---- who is not worth all runs ---- */
+
+static bool count_and_stop(void *n_asked)
+{
+    ++*(int *)n_asked;
+    return false;
+}
+
+static void stopped_early(Env *e, void *arg)
+{
+    Built b;
+    Verdict v;
+    int n_asked = 0;
+    (void)arg;
+    build(e, &b, product_text, PANELS);
+    VerifyOptions o = {.syms = (const int64_t[]){12},
+                       .seed = 1,
+                       .in_process = true,
+                       .go_on = count_and_stop,
+                       .go_on_ctx = &n_asked};
+    cr_assert(verify_kernel(e, b.bench.at[0].naive, &b.kernel, &o, &v), "%s", v.text);
+    cr_expect(n_asked == 1 && v.n_runs == 1 && v.n_exact == 12 * 45);
+    cr_expect(strstr(v.text, "1 run at 1 size agrees"), "%s", v.text);
+    right = b.kernel.fn;
+    b.kernel.fn = right_only_once;
+    n_calls = 0;
+    cr_expect_not(verify_kernel(e, b.bench.at[0].naive, &b.kernel, &o, &v));
+    cr_expect_eq(n_asked, 1, "what is wrong is not asked for");
+    built_close(&b);
+}
+
+Test(verify_faults, the_first_run_may_be_the_last)
+{
+    must_work(&env, stopped_early, NULL);
+}
+
 /* ---- guard pages: the fault ends the process, and the verdict says where ---- */
 
 typedef struct Crash {

@@ -1,18 +1,15 @@
 /* bench_child.c - one process that measures: it reads its job from memory shared with its
  * parent, limits itself, loads two libraries that nobody trusts, checks that the challenger
- * computes what the naive nest does, times both in pairs, checks again, and leaves. It decides
- * nothing. Whatever ends it early, the parent finds how far it came. */
+ * computes what the naive nest does, times both in pairs (bench_turns.c), checks again, and
+ * leaves. It decides nothing. Whatever ends it early, the parent finds how far it came. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "tuner/tuner_int.h"
-
-enum { A, B, N_SIDES };
+#include "tuner/bench_int.h"
 
 #define SLACK_BYTES ((uint64_t)1 << 30)
 #define THREAD_BYTES ((uint64_t)16 << 20)
@@ -20,25 +17,6 @@ enum { A, B, N_SIDES };
  * those, an eighth. */
 #define WORK_SEARCH 15e6
 #define WORK_AGAIN 7.5e6
-/* A rival's own threads look for more work for that long, at most, as ours do. */
-#define SETTLE_NS 200000
-
-typedef struct Process {
-    Env *e;
-    Area area;
-    ChildJob job;
-    AreaFacts facts;
-    Machine machine;
-    const Kernel *naive;
-    const Kernel *k[N_SIDES];
-    Library lib[N_SIDES];
-    RivalOpen *own_rivals;             /* of this program; may be NULL */
-    const RivalKernel *rival[N_SIDES]; /* NULL: a kernel of ours */
-    void **param;
-    Runnable side[N_SIDES];
-    Pool *pool;
-    Ring *biggest; /* of b's rings; NULL: hot */
-} Process;
 
 static const Built *built(const Process *p, int side)
 {
@@ -171,12 +149,16 @@ static void load_both(Process *p)
 
 /* ---- is it right? -------------------------------------------------------------------- */
 
-/* NULL: the calling thread does all of it, or all that it is not told. */
-static Pool *pool_of(const Process *p, int side)
+/* Of many candidates most are far slower than the incumbent. One whose calls are, even from the
+ * one copy that they find warm, needs no further verification and no rings: nothing comes of it.
+ */
+static bool is_worth_more(void *ctx)
 {
-    const RivalKernel *rival = p->rival[side];
-    bool in_parts = rival ? !rival->own_threads : p->k[side]->parallel;
-    return in_parts && p->job.task.n_threads > 1 ? p->pool : NULL;
+    Process *p = ctx;
+    bench_lay(p);
+    p->dropped = !bench_warm(p);
+    area_enter(&p->area, AREA_VERIFYING);
+    return !p->dropped;
 }
 
 static int32_t by_pool(void *ctx, KernelFn fn, void *const *params, const int64_t *syms)
@@ -185,7 +167,7 @@ static int32_t by_pool(void *ctx, KernelFn fn, void *const *params, const int64_
 }
 
 /* A rival may be made for these sizes alone, and nothing is claimed of it at others. */
-static VerifyOptions verify_options(const Process *p, int side, bool again)
+static VerifyOptions verify_options(Process *p, int side, bool again)
 {
     static const int64_t no_other_size = 0;
     bool searches = p->job.job.stage == DUEL_SEARCH;
@@ -195,6 +177,8 @@ static VerifyOptions verify_options(const Process *p, int side, bool again)
                            .sizes = again || p->rival[side] ? &no_other_size : NULL,
                            .briefly = again,
                            .tails_once = searches,
+                           .go_on = searches && side == B && !again ? is_worth_more : NULL,
+                           .go_on_ctx = p,
                            .work = again      ? WORK_AGAIN
                                    : searches ? WORK_SEARCH
                                               : 0};
@@ -216,7 +200,7 @@ static void verify_side(Process *p, int side, bool again)
                      .ctx = rival ? (void *)&check : p->pool,
                      .foreign = rival != NULL};
     if (rival) {
-        check = rival_check(p->e, rival, pool_of(p, side), p->naive->operand.n);
+        check = rival_check(p->e, rival, bench_pool(p, side), p->naive->operand.n);
     } else {
         b.fn = p->lib[side].fn[0];
         b.pack = p->lib[side].pack[0];
@@ -233,7 +217,7 @@ static void verify_side(Process *p, int side, bool again)
 static void verify(Process *p, bool again)
 {
     area_enter(&p->area, again ? AREA_AGAIN : AREA_VERIFYING);
-    uint64_t from_ns = clock_ns();
+    uint64_t from_ns = clock_ns(), other_ns = p->facts.lay_ns + p->facts.time_ns;
     for (int side = A; side < N_SIDES && p->facts.status == STATUS_OK; side++) {
         if (side == B || p->rival[side]) {
             __atomic_store_n(&p->area.head->in_a, side == A, __ATOMIC_RELEASE);
@@ -241,112 +225,8 @@ static void verify(Process *p, bool again)
         }
     }
     __atomic_store_n(&p->area.head->in_a, 0, __ATOMIC_RELEASE);
-    p->facts.verify_ns += clock_ns() - from_ns;
-}
-
-static void poison(const Process *p)
-{
-    memset(p->param[0], 0xa5, operand_stored_bytes(p->naive, 0, p->job.task.sym));
-}
-
-/* What b computes from the operands that are timed, before anything was timed. */
-static void *output_of_b(Process *p)
-{
-    poison(p);
-    runnable_call(&p->side[B]);
-    return arena_dup(&p->e->model, p->param[0],
-                     operand_stored_bytes(p->naive, 0, p->job.task.sym));
-}
-
-static void check_output(Process *p, const void *was)
-{
-    poison(p);
-    runnable_call(&p->side[B]);
-    if (memcmp(p->param[0], was, operand_stored_bytes(p->naive, 0, p->job.task.sym)) != 0) {
-        p->facts.status = STATUS_WRONG;
-        snprintf(p->facts.why, sizeof p->facts.why,
-                 "After it was timed the candidate computes something else than before, from "
-                 "the same operands.");
-    }
-}
-
-/* ---- timing -------------------------------------------------------------------------- */
-
-/* The sides take turns, so what one reads pushes the other's out too: all rings together hold
- * as much as one needs alone. */
-static int plan_copies(Process *p, size_t bytes)
-{
-    RingPlan plan;
-    Err err;
-    if (p->job.task.regime != REGIME_COLD || !bytes) {
-        return 1;
-    }
-    if (!ring_plan(bytes, ring_want_bytes(&p->machine), p->job.ring_limit_bytes, &plan, &err)) {
-        fail_err(p->e, &err);
-    }
-    return plan.n_copies;
-}
-
-static void lay_operands(Process *p)
-{
-    const Task *t = &p->job.task;
-    area_enter(&p->area, AREA_PACKING);
-    p->param = arena_array(&p->e->model, void *, p->naive->operand.n);
-    operands_fill(p->e, p->naive, t->sym, p->job.job.seed, p->param);
-    size_t bytes = 0;
-    for (int i = 0; i < N_SIDES; i++) {
-        p->side[i] = (Runnable){.k = p->k[i],
-                                .fn = p->rival[i] ? NULL : p->lib[i].fn[0],
-                                .pack = p->rival[i] ? NULL : p->lib[i].pack[0],
-                                .syms = t->sym,
-                                .pool = pool_of(p, i),
-                                .rival = p->rival[i],
-                                .param = p->param};
-        bytes += runnable_lay(p->e, &p->side[i], t->rotates, i == B ? &p->side[A] : NULL);
-    }
-    int n_copies = plan_copies(p, bytes);
-    for (int i = 0; i < N_SIDES; i++) {
-        runnable_rings(p->e, &p->side[i], n_copies, p->pool);
-    }
-    for (int i = 1; i < p->naive->operand.n && t->regime == REGIME_COLD; i++) {
-        Ring *r = p->side[B].ring[i];
-        p->biggest = r && (!p->biggest || r->bytes > p->biggest->bytes) ? r : p->biggest;
-    }
-#ifndef NC_SANITIZED       /* it has terabytes of shadow */
-    mlockall(MCL_CURRENT); /* best effort */
-#endif
-}
-
-static bool has_own_threads(const Process *p, int side)
-{
-    return p->rival[side] && p->rival[side]->own_threads && p->job.task.n_threads > 1;
-}
-
-static void take_pairs(Process *p)
-{
-    PairRun r = {.job = &p->job.job,
-                 .a = {"a", runnable_call, &p->side[A]},
-                 .b = {"b", runnable_call, &p->side[B]},
-                 .cpu_time = p->job.task.n_threads == 1,
-                 .settle_ns = has_own_threads(p, A) || has_own_threads(p, B) ? SETTLE_NS : 0,
-                 .e = p->e,
-                 .area = &p->area};
-    area_enter(&p->area, AREA_WARMING);
-    pairs_warm(&r);
-    p->facts.warm_a_ns = r.warm_a_ns;
-    p->facts.warm_b_ns = r.warm_b_ns;
-    p->facts.reps = r.reps;
-    if (r.dropped || p->job.job.n_pairs == 0) {
-        return;
-    }
-    Prober prober = prober_of(&p->machine, p->pool, p->biggest);
-    prober_take(&prober, &p->facts.before);
-    const void *was = output_of_b(p);
-    area_enter(&p->area, AREA_TIMING);
-    pairs_take(&r);
-    check_output(p, was);
-    prober_take(&prober, &p->facts.after);
-    p->facts.n_pairs = (int32_t)p->area.n_written;
+    other_ns = p->facts.lay_ns + p->facts.time_ns - other_ns;
+    p->facts.verify_ns += clock_ns() - from_ns - other_ns;
 }
 
 /* ---- all of it ----------------------------------------------------------------------- */
@@ -367,13 +247,12 @@ static void measure_job(Env *e, void *arg)
     if (p->job.job.verify) {
         verify(p, false);
     }
-    if (p->facts.status == STATUS_OK) {
-        uint64_t from_ns = clock_ns();
-        lay_operands(p);
-        uint64_t laid_ns = clock_ns();
-        p->facts.lay_ns = laid_ns - from_ns;
-        take_pairs(p);
-        p->facts.time_ns = clock_ns() - laid_ns;
+    if (p->facts.status == STATUS_OK && !p->dropped) {
+        if (!p->param) {
+            bench_lay(p);
+        }
+        bench_lay_rings(p);
+        bench_take_pairs(p);
     }
     if (p->job.job.verify && p->facts.status == STATUS_OK && p->facts.n_pairs > 0) {
         verify(p, true);

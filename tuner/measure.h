@@ -88,6 +88,8 @@ typedef struct Ring {
 void ring_init(Env *e, Ring *r, const void *source, size_t bytes, int n_copies, bool huge,
                Pool *pool);
 void ring_release(Ring *r);
+/* No copy is in a cache any more, on machines that can do that (x86-64, aarch64). */
+void ring_flush(Ring *r, Pool *pool);
 const void *ring_next(Ring *r); /* round and round */
 
 /* ---- operands.c: a compiled kernel with its operands, to be called over and over --------- */
@@ -124,8 +126,10 @@ size_t runnable_lay(Env *e, Runnable *r, uint64_t rotates, const Runnable *with)
 /* Then rings of so many copies, touched first by the threads of pool; with's are there already.
  * E_NOMEM */
 void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool);
+void runnable_flush(Runnable *r, Pool *pool); /* its own rings of more than one copy */
 void runnable_release(Runnable *r);
-void runnable_call(void *runnable); /* once, on the next copies */
+/* Once, on the next copies; before there are rings, on the one copy that was laid out. */
+void runnable_call(void *runnable);
 
 /* ---- rival.c: a kernel that is not of our making --------------------------------------------- */
 

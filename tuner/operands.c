@@ -152,12 +152,29 @@ void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool)
     drop_copies(r);
 }
 
+void runnable_flush(Runnable *r, Pool *pool)
+{
+    for (int i = 1; i < r->k->operand.n; i++) {
+        if (r->own[i].n_copies > 1) {
+            ring_flush(&r->own[i], pool);
+        }
+    }
+}
+
 void runnable_release(Runnable *r)
 {
     drop_copies(r);
     for (int i = 0; r->own && i < r->k->operand.n; i++) {
         ring_release(&r->own[i]);
     }
+}
+
+static void *given(const Runnable *r, int operand)
+{
+    const Laid *l = r->laid ? &r->laid[operand] : NULL;
+    Ring *ring = r->ring ? r->ring[operand] : NULL;
+    ring = !ring && l && l->like ? *l->like : ring;
+    return ring ? (void *)ring_next(ring) : l && l->panels ? l->panels : r->param[operand];
 }
 
 void runnable_call(void *runnable)
@@ -167,7 +184,7 @@ void runnable_call(void *runnable)
     int n = r->k->operand.n;
     check(n <= MAX_OPERANDS);
     for (int i = 0; i < n; i++) {
-        param[i] = r->ring && r->ring[i] ? (void *)ring_next(r->ring[i]) : r->param[i];
+        param[i] = given(r, i);
     }
     if (r->rival) {
         rival_call(r->rival, r->pool, param, r->syms);

@@ -109,6 +109,40 @@ void ring_release(Ring *r)
     *r = (Ring){0};
 }
 
+/* ---- out of all caches ------------------------------------------------------------------- */
+
+static void flush_line(const char *at)
+{
+#if defined __x86_64__
+    __builtin_ia32_clflush(at);
+#elif defined __aarch64__
+    __asm__ volatile("dc civac, %0" : : "r"(at) : "memory");
+#else
+    (void)at;
+#endif
+}
+
+static void flush_part(void *ctx, int part, int n_parts)
+{
+    const Ring *r = ctx;
+    size_t n_lines = r->step_bytes * (size_t)r->n_copies / LINE_BYTES;
+    size_t first = n_lines * (size_t)part / (size_t)n_parts,
+           end = n_lines * ((size_t)part + 1) / (size_t)n_parts;
+    for (size_t i = first; i < end; i++) {
+        flush_line(r->at + i * LINE_BYTES);
+    }
+    __sync_synchronize();
+}
+
+void ring_flush(Ring *r, Pool *pool)
+{
+    if (pool) {
+        pool_run(pool, flush_part, r);
+    } else {
+        flush_part(r, 0, 1);
+    }
+}
+
 const void *ring_next(Ring *r)
 {
     const void *copy = r->at + (size_t)r->next * r->step_bytes;

@@ -162,7 +162,12 @@ typedef struct PairRun {
     bool dropped;                  /* out: by its warm call; there are no pairs */
 } PairRun;
 
+enum { PAIRS_WARM_NS = 5000000 };
+
+/* a until it is warm, and a call or two of b: is that worth more? */
 void pairs_warm(PairRun *r);
+/* Calls of both in turns, some at least. */
+void pairs_alternate(PairRun *r, uint64_t least_ns);
 void pairs_take(PairRun *r);
 
 #endif

@@ -7,7 +7,8 @@
  * floats a row may be off by what its elements may be off together: for depth additions on the way of a term,
  * sum_j (depth + 2) u sum_k |f g| and the rounding of the added term (Higham, 4.2).
  *
- * What i, j and k are is read off the nest: the axes that only f, only g, or both depend on. */
+ * What i, j and k are is read off the nest: the axes that only f, only g, or both depend on. Weights are g: what is
+ * summed up of them serves at all sizes. */
 #include <math.h>
 
 #include "run/verify_int.h"
@@ -30,20 +31,25 @@ typedef struct Contraction {
     double *left, *size;   /* by row: what the sums must be, and what |f| w_size sums to */
     double f_most, g_most; /* largest magnitudes */
     double depth;
+    bool keeps; /* g is the same at all sizes */
 } Contraction;
 
 /* ---- is it one? ---- */
 
 typedef struct Seek {
+    const Kernel *k;
     bool axis[256];
-    bool other; /* it reads a variable, or is not known exactly */
+    bool other;   /* it reads a variable, or is not known exactly */
+    bool changes; /* from size to size, or from call to call */
 } Seek;
 
 static void see(const Expr *x, void *ctx)
 {
     Seek *s = ctx;
     bool libm = x->kind == X_OP && (x->op == S_EXP || x->op == S_SIN || x->op == S_COS);
+    bool activation = x->kind == X_LOAD && !s->k->operand.at[x->id].constant;
     s->other = s->other || x->kind == X_VAR || libm;
+    s->changes = s->changes || x->kind == X_SYM || activation;
     if (x->kind == X_AXIS) {
         s->axis[x->id] = true;
     }
@@ -85,7 +91,7 @@ static bool adds_only(const Contraction *c, const Stmt *s)
     bool sum_right =
         x->kind == X_OP && x->op == S_ADD && x->b->kind == X_VAR && x->b->id == acc;
     if (sum_left || sum_right) {
-        Seek seek = {.other = false};
+        Seek seek = {.k = c->q->naive};
         expr_visit(sum_left ? x->b : x->a, see, &seek);
         return !seek.other;
     }
@@ -103,12 +109,26 @@ static bool add_axis(const Contraction *c, Axes *to, int axis)
     return true;
 }
 
+static void swap_factors(Contraction *c, Seek *f, Seek *g)
+{
+    const Expr *factor = c->f;
+    Seek seen = *f;
+    c->f = c->g;
+    c->g = factor;
+    *f = *g;
+    *g = seen;
+}
+
 static bool find_axes(Contraction *c)
 {
     const Nest *n = &c->q->naive->nest;
-    Seek f = {.other = false}, g = f;
+    Seek f = {.k = c->q->naive}, g = f;
     expr_visit(c->f, see, &f);
     expr_visit(c->g, see, &g);
+    if (f.changes < g.changes) { /* columns are what may be kept */
+        swap_factors(c, &f, &g);
+    }
+    c->keeps = !g.changes;
     bool fits = !f.other && !g.other && n->axis.n <= (int)countof(f.axis);
     c->both.total = c->rows.total = c->columns.total = c->sum.total = 1;
     for (int i = 0; fits && i < n->axis.n; i++) {
@@ -168,7 +188,7 @@ static const Near *eval(Contraction *c, Eval *n)
 
 /* ---- the sums ---- */
 
-static void fold_columns(Contraction *c, int64_t batch)
+static void sum_columns(Contraction *c, int64_t batch)
 {
     for (int64_t k = 0; k < c->sum.total; k++) {
         c->w[k] = c->w_size[k] = 0;
@@ -192,6 +212,43 @@ static void fold_columns(Contraction *c, int64_t batch)
             c->g_most = most;
         }
     }
+}
+
+/* From the last size, where nothing that enters has changed. */
+static bool fold_kept(const Contraction *c, uint64_t seed)
+{
+    const Folded *f = c->q->folded;
+    return c->keeps && f && f->there && f->seed == seed && f->n_columns == c->columns.total &&
+           f->n_terms == c->sum.total && c->both.total == 1;
+}
+
+static void keep_fold(const Contraction *c, uint64_t seed)
+{
+    Folded *f = c->q->folded;
+    size_t bytes = (size_t)c->sum.total * sizeof *c->w;
+    if (!c->keeps || !f || c->both.total != 1) {
+        return;
+    }
+    *f = (Folded){.arena = f->arena,
+                  .there = true,
+                  .seed = seed,
+                  .n_columns = c->columns.total,
+                  .n_terms = c->sum.total,
+                  .most = c->g_most,
+                  .w = arena_dup(f->arena, c->w, bytes),
+                  .w_size = arena_dup(f->arena, c->w_size, bytes)};
+}
+
+static void fold_columns(Contraction *c, int64_t batch, uint64_t seed)
+{
+    if (fold_kept(c, seed)) {
+        c->w = c->q->folded->w;
+        c->w_size = c->q->folded->w_size;
+        c->g_most = c->q->folded->most;
+        return;
+    }
+    sum_columns(c, batch);
+    keep_fold(c, seed);
 }
 
 static void sum_rows(Contraction *c, int64_t batch)
@@ -274,9 +331,10 @@ static void locate(Contraction *c, const float *y, int64_t batch, int64_t row, M
     }
 }
 
-static void check_batch(Contraction *c, const float *y, int64_t batch, Mismatch *m)
+static void check_batch(Contraction *c, const float *y, int64_t batch, uint64_t seed,
+                        Mismatch *m)
 {
-    fold_columns(c, batch);
+    fold_columns(c, batch, seed);
     sum_rows(c, batch);
     for (int64_t row = 0; row < c->rows.total && m->index < 0; row++) {
         Right right = sum_output(c, y, batch, row);
@@ -326,7 +384,7 @@ bool freivalds(Env *e, const Question *q, const void *y, uint64_t seed, Mismatch
     }
     prepare(&c, seed);
     for (int64_t batch = 0; batch < c.both.total && m->index < 0; batch++) {
-        check_batch(&c, y, batch, m);
+        check_batch(&c, y, batch, seed, m);
     }
     return true;
 }

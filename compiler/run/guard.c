@@ -9,6 +9,7 @@
 #include "run/verify_int.h"
 
 #define CANARY 0x7fc1c0deu /* as f32 a NaN */
+#define HUGE_FROM_BYTES ((size_t)4 << 20)
 
 static uint8_t canary_at(size_t i)
 {
@@ -45,6 +46,9 @@ void guarded_init(Env *e, Guarded *g, size_t bytes, bool at_end, bool pages)
         os.munmap(map, map_bytes);
         fail(e, E_NOMEM, "There is no memory for a buffer of %zu bytes: %s.", bytes,
              strerror(why));
+    }
+    if (zone_bytes >= HUGE_FROM_BYTES) { /* else its pages cost more than what is in them */
+        os.madvise(zone, zone_bytes, MADV_HUGEPAGE);
     }
     size_t front = !pages ? page : at_end ? zone_bytes - bytes : 0;
     *g = (Guarded){zone + front, bytes, zone, zone_bytes, map, map_bytes};

@@ -151,8 +151,14 @@ typedef struct VerifyOptions {
     const int64_t *sizes;
     int n_sizes;
     bool in_process; /* canaries around buffers, and no guard pages */
-    bool tails_once; /* other sizes on small integers only, where every slip is an inequality */
-    bool briefly;    /* floats alone: what was verified before is looked at once more */
+    bool
+        tails_once; /* other sizes on small integers only, where every slip is an inequality, and of sizes with
+                        the same tails the smaller ones */
+    /* Asked after the first run, on small integers at the tuned sizes: false, and the rest is left out, since
+     * nothing will come of the candidate. NULL: always the rest. May use e->kernel. */
+    bool (*go_on)(void *ctx);
+    void *go_on_ctx;
+    bool briefly; /* floats alone: what was verified before is looked at once more */
     double
         work; /* expression nodes of the naive nest that one run evaluates; 0: the default. Where it
                              has more, points are sampled, and contractions checked by random sums */

@@ -75,29 +75,24 @@ static bool sizes_an_operand(const Kernel *k, int symbol)
     return false;
 }
 
-static void add_tails(List *l, int symbol, int64_t period)
+static void add_tails(List *l, int symbol, int64_t period, bool few)
 {
     const int64_t tuned = l->tuned[symbol];
-    const int64_t some[] = {0,
-                            1,
-                            2,
-                            3,
-                            period / 2 + 1,
-                            period - 1,
-                            period,
-                            period + 1,
-                            2 * period - 1,
-                            tuned - 1,
-                            tuned + 1};
+    const int64_t some[] = {0,      1,          period / 2 + 1, period - 1,
+                            period, period + 1, 2 * period - 1};
+    const int64_t more[] = {2, 3, tuned - 1, tuned + 1};
     for (int64_t r = 1; r < period && period <= EACH_REMAINDER; r++) {
         add(l, symbol, r);
     }
     for (size_t i = 0; i < countof(some); i++) {
         add(l, symbol, some[i]);
     }
+    for (size_t i = 0; i < countof(more) && !few; i++) {
+        add(l, symbol, more[i]);
+    }
 }
 
-int sizes_of(Arena *m, const Kernel *scheduled, const int64_t *tuned, int64_t **sizes)
+int sizes_of(Arena *m, const Kernel *scheduled, const int64_t *tuned, bool few, int64_t **sizes)
 {
     List l = {.n_syms = scheduled->n_syms, .tuned = tuned};
     l.at = *sizes = arena_array(m, int64_t, (MAX_SIZES + 1) * l.n_syms);
@@ -112,7 +107,7 @@ int sizes_of(Arena *m, const Kernel *scheduled, const int64_t *tuned, int64_t **
     for (int i = 0; i < l.n_syms; i++) {
         int64_t period = longest_period(&scheduled->nest, i);
         if (period > 0) {
-            add_tails(&l, i, period);
+            add_tails(&l, i, period, few);
         }
     }
     return l.n;

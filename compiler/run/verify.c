@@ -22,6 +22,7 @@ typedef struct Verification {
     Arena arena;    /* what lasts longer than a run */
     int64_t *tails; /* rows of sizes; the first is the tuned one */
     int n_sizes;
+    bool stopped; /* after the first run */
 } Verification;
 
 static void choose_sizes(Verification *p)
@@ -29,7 +30,7 @@ static void choose_sizes(Verification *p)
     const VerifyOptions *o = p->run.o;
     int n_syms = p->run.naive->n_syms;
     if (!o->sizes) {
-        p->n_sizes = sizes_of(&p->arena, p->run.c->k, o->syms, &p->tails);
+        p->n_sizes = sizes_of(&p->arena, p->run.c->k, o->syms, o->tails_once, &p->tails);
         return;
     }
     p->n_sizes = 1 + o->n_sizes;
@@ -46,6 +47,7 @@ static void make_plan(Verification *p)
     p->run.params = arena_array(&p->arena, void *, n);
     p->run.given = arena_array(&p->arena, void *, n);
     p->run.n_elems = arena_array(&p->arena, int64_t, n);
+    p->run.folded.arena = &p->arena;
 }
 
 static double work_of(const VerifyRun *x, bool first)
@@ -71,15 +73,19 @@ static bool run_round(Verification *p, Round round, int nth_seed)
         if (!verify_run(x)) {
             return false;
         }
+        if (x->tuned && x->v->n_runs == 1 && x->o->go_on && !x->o->go_on(x->o->go_on_ctx)) {
+            p->stopped = true;
+            break;
+        }
     }
-    return true;
+    return verify_run_constants(x);
 }
 
 static bool run_rounds(Verification *p)
 {
     int n_seeds = p->run.o->n_seeds > 0 ? p->run.o->n_seeds : DEFAULT_SEEDS;
     for (int seed = 0; seed < n_seeds; seed++) {
-        for (int round = 0; round < N_ROUNDS; round++) {
+        for (int round = 0; round < N_ROUNDS && !p->stopped; round++) {
             bool applies = (round != ROUND_BAD_INDEX || kernel_fails(p->run.naive)) &&
                            (round == ROUND_FLOATS || !p->run.o->briefly);
             if (applies && !run_round(p, (Round)round, seed)) {
@@ -105,10 +111,13 @@ static void say_what_agrees(const Verification *p)
 {
     Verdict *v = p->run.v;
     const char *libm = verify_exact(p->run.c) ? NULL : why_not_bitwise(p->run.naive);
-    int n = snprintf(v->text, sizeof v->text,
-                     "%d runs at %d sizes agree with the naive nest: %lld elements exactly, "
-                     "%lld within their bounds",
-                     v->n_runs, p->n_sizes, (long long)v->n_exact, (long long)v->n_bounded);
+    int n_sizes = p->stopped ? 1 : p->n_sizes;
+    int n =
+        snprintf(v->text, sizeof v->text,
+                 "%d run%s at %d size%s agree%s with the naive nest: %lld elements exactly, "
+                 "%lld within their bounds",
+                 v->n_runs, v->n_runs == 1 ? "" : "s", n_sizes, n_sizes == 1 ? "" : "s",
+                 v->n_runs == 1 ? "s" : "", (long long)v->n_exact, (long long)v->n_bounded);
     if (libm && n < (int)sizeof v->text) {
         n += snprintf(v->text + n, sizeof v->text - (size_t)n,
                       " (on integers too, since the kernel computes %s)", libm);

@@ -71,6 +71,15 @@ double near_error(const Near *x, int lane);
 /* One operation on values; b is a where it has one operand. */
 void near_op(const Points *p, const Expr *x, const Near *a, const Near *b, Near *out);
 
+typedef struct
+    Folded { /* the sums over columns of a contraction whose one factor is constant */
+    Arena *arena;
+    bool there;
+    uint64_t seed;
+    int64_t n_columns, n_terms;
+    double most, *w, *w_size; /* as freivalds.c has them */
+} Folded;
+
 typedef struct Question {    /* a nest and its operands */
     const Kernel *naive;     /* or a sample of it */
     /* The candidate's: order of its sums, its approximations. NULL: nothing is known of it. */
@@ -78,6 +87,7 @@ typedef struct Question {    /* a nest and its operands */
     void *const *params;     /* of the naive nest */
     const int64_t *n_elems, *syms;
     double unit; /* inputs were chosen so that products are multiples of it; 0: they were not */
+    Folded *folded; /* kept while constant operands are what they are; NULL: nothing is kept */
 } Question;
 
 /* ---- grouping.c: how a candidate adds ------------------------------------------------------ */
@@ -231,8 +241,10 @@ void guarded_release(Guarded *g); /* an empty one is fine */
 
 enum { MAX_SIZES = 96 };
 /* Rows of n_syms values, the tuned ones first, then 0, 1 and those that meet each tail of the schedule. A
- * symbol that only strides depend on is a capacity: it stays, and nothing grows. */
-int sizes_of(Arena *m, const Kernel *scheduled, const int64_t *tuned, int64_t **sizes);
+ * symbol that only strides depend on is a capacity: it stays, and nothing grows. few: nothing near the tuned
+ * sizes, whose tails small ones have too. */
+int sizes_of(Arena *m, const Kernel *scheduled, const int64_t *tuned, bool few,
+             int64_t **sizes);
 
 /* ---- verify_run.c: one candidate, one set of inputs, one size ------------------------------------------ */
 
@@ -264,18 +276,21 @@ typedef struct VerifyRun {
     bool sampled;          /* want is not all elements */
     const uint8_t *stored; /* by element of the output: the nest stores it; NULL: all */
     void *first;           /* the output after the first call */
+    Folded folded;
 } VerifyRun;
 
 /* Of the sample; NULL: of the naive nest. */
 bool verify_exact(const BuiltKernel *c); /* must it give the naive nest's own bits? */
-Question verify_question(const VerifyRun *x, const Sample *s);
+Question verify_question(VerifyRun *x, const Sample *s);
 /* False: v says why. Fails where memory is short, or the naive nest does not fit the tuned sizes. */
 bool verify_run(VerifyRun *x);
+/* After the runs of a round: are constants what they were? Large ones are looked at only here. */
+bool verify_run_constants(VerifyRun *x);
 void verify_run_release(VerifyRun *x);
 
 /* ---- compare.c: the output ------------------------------------------------------------------------------ */
 void output_poison(VerifyRun *x, int nth); /* 0 for the first call, 1 for the second */
-bool output_fits(const VerifyRun *x);      /* after both; false: v says why */
+bool output_fits(VerifyRun *x);            /* after both; false: v says why */
 
 /* ---- verdict.c: its sentence ----------------------------------------------------------------------------- */
 void verdict_start(Verdict *v, const char *fmt, ...) PRINTF(2, 3); /* without end */

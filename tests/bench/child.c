@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_CANDIDATES = 24, BATCH = 8, N_PAIRS = 200 };
+enum { N_CANDIDATES = 24, BATCH = 8, MARGIN_E4 = 100 };
 
 typedef struct Subject {
     const char *name;
@@ -75,29 +75,19 @@ static void compile_all(Env *e, Course *c)
     c->cost.compile = clock_ns() - from_ns;
 }
 
-/* Futile as MEASUREMENT 2.5 says; won after nine straight wins. */
-static void fill_rule(int16_t *win, int16_t *lose)
+static void meet(Env *e, Course *c, Runner r, const Rules *rules, int i)
 {
-    for (int n = 0; n <= N_PAIRS; n++) {
-        lose[n] = -1;
-        for (int w = 0; w <= n && w * log(1.4) + (n - w) * log(0.6) <= log(0.05); w++) {
-            lose[n] = (int16_t)w;
-        }
-        win[n] = n < 9 ? -1 : (int16_t)n;
-    }
-}
-
-static void meet(Env *e, Course *c, Runner r, const StopRule *stop, int i)
-{
+    Terms terms = {.margin_e4 = MARGIN_E4, .n_threads = c->task.n_threads};
+    StopRule stop = rules_stop(rules, &terms);
     ProcessJob job = {.task = &c->task,
                       .a = &c->first.built,
                       .b = &c->made[i].built,
                       .stage = DUEL_SEARCH,
-                      .stop = stop,
-                      .n_pairs = N_PAIRS,
+                      .stop = &stop,
+                      .n_pairs = rules_pairs(rules, DUEL_SEARCH, false),
                       .verify = true,
                       .seed = (uint64_t)i,
-                      .margin_e4 = 100,
+                      .margin_e4 = MARGIN_E4,
                       .limit_ns = 60000000000};
     ProcessResult out;
     if (!strcmp(c->first.built.library, c->made[i].built.library)) {
@@ -119,8 +109,8 @@ static void run(Env *e, void *arg)
 {
     Course *c = arg;
     const char *build = getenv("NC_BUILD");
-    int16_t win[N_PAIRS + 1], lose[N_PAIRS + 1];
-    StopRule stop = {400, 150, 105, N_PAIRS + 1, win, lose};
+    Protocol protocol = protocol_default();
+    Rules rules;
     Children children = {
         .program = arena_printf(&e->model, "%s/tune", build ? build : "build/release")};
     machine_read(e, "", &c->machine);
@@ -133,10 +123,10 @@ static void run(Env *e, void *arg)
                      .n_threads = c->machine.n_threads,
                      .regime = REGIME_COLD};
     compile_all(e, c);
-    fill_rule(win, lose);
+    rules_init(&rules, &protocol);
     for (int i = 0; i < N_CANDIDATES; i++) {
         if (c->made[i].status == STATUS_OK) {
-            meet(e, c, child_runner(&children), &stop, i);
+            meet(e, c, child_runner(&children), &rules, i);
         }
     }
 }

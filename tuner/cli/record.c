@@ -268,6 +268,8 @@ static void put_winner(Env *e, void *arg)
                     .ratio_hi = d.ratio_hi,
                     .b_ns = d.b_ns,
                     .at_ns = now_ns()};
+    db_withdraw_winner(r->db, r->run,
+                       r->task); /* the champion, where the simplest follows it */
     db_add_winner(r->db, &row);
     for (int i = 0; i < r->item->task.n_syms; i++) { /* shown at these sizes and at no others */
         int64_t n = r->item->task.sym[i];

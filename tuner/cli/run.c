@@ -86,6 +86,9 @@ static void plan_task(Env *e, OneTask *x)
     x->searching.space = search_space(&x->item->space);
     search_init(e, &e->model, &x->searching.search, o->strategy, &x->searching.space, o->seed,
                 o->protocol.batch);
+    if (x->item->has_rank) { /* the best that is known yet: its neighbourhood comes first */
+        search_first(&x->searching.search, x->item->base_rank);
+    }
     x->plan = (SessionPlan){.task = &x->item->task,
                             .protocol = o->protocol,
                             .runner = child_runner(&t->w.children),

@@ -1,0 +1,273 @@
+/* tuner_real.c - what the protocol promises, on this machine's own clock: twenty sessions over
+ * copies of one library make no winner, a kernel with a fifth more work loses and wins as the
+ * incumbent's mirror, and five tunings of a large space end at schedules that a match finds
+ * equal. Minutes of measuring, so only in the long campaign (NC_FULL); needs a machine that is
+ * not busy otherwise. */
+#include "tests/child_util.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND_NS 1000000000u
+
+typedef struct Real {
+    Lab lab;
+    Space space;
+    Schedule base;
+    SessionPlan plan;
+    Built incumbent, challenger; /* where it is no space */
+    uint64_t next;               /* of the copies that are asked for */
+} Real;
+
+static Real real;
+
+static void needs_a_real_clock(void)
+{
+    if (!getenv("NC_FULL")) {
+        cr_skip_test("measures for minutes: part of the long campaign (NC_FULL)");
+    }
+}
+
+static void start(void)
+{
+    memset(&real, 0, sizeof real);
+    lab_init(&real.lab, product_kernel);
+    real.lab.children.ring_limit_bytes = 0;
+    real.plan = (SessionPlan){
+        .task = &real.lab.task, .protocol = protocol_default(), .runner = real.lab.runner};
+}
+
+static void stop(void)
+{
+    lab_release(&real.lab);
+}
+
+TestSuite(tuner_real, .init = start, .fini = stop, .timeout = 3600);
+
+/* ---- two libraries --------------------------------------------------------------------- */
+
+static const char plain_text[] =
+    "int32_t candidate(P) { return right(p, syms, part, n_parts); }";
+static const char more_text[] = "int32_t candidate(P)\n"
+                                "{\n"
+                                "    int64_t fifth[] = {syms[0] / 5};\n"
+                                "    right(p, fifth, part, n_parts);\n"
+                                "    return right(p, syms, part, n_parts);\n"
+                                "}\n";
+
+/* All candidates are copies of the challenger's library, each with C of its own by name. */
+static void build_copies(void *ctx, Env *e, Arena *m, Build *batch, int n, uint64_t limit_ns)
+{
+    Real *r = ctx;
+    (void)limit_ns;
+    for (int i = 0; i < n; i++) {
+        bool base = batch[i].index == INDEX_DEFAULT;
+        Built of = batch[i].index >= INDEX_COPY ? r->incumbent : r->challenger;
+        batch[i].built = base ? of : built_copy(e, m, &r->lab.w.cache, &of);
+        if (batch[i].index < INDEX_COPY) {
+            batch[i].built.c_hash = (Hash){batch[i].index + 1, 1};
+        }
+    }
+}
+
+static bool ask_next(void *ctx, uint64_t *index)
+{
+    Real *r = ctx;
+    *index = r->next++;
+    return true;
+}
+
+static void hear_nothing(void *ctx, uint64_t index, Status s, double ln_ratio)
+{
+    (void)ctx, (void)index, (void)s, (void)ln_ratio;
+}
+
+static void sixty_rows(const char *incumbent, const char *challenger)
+{
+    real.lab.task.sym[0] = 60;
+    real.incumbent = lab_hostile(&real.lab, incumbent);
+    real.challenger = lab_hostile(&real.lab, challenger);
+    real.plan.builder = (Builder){&real, build_copies, NULL};
+    real.plan.strategy = (Proposer){&real, ask_next, hear_nothing, NULL};
+}
+
+static void twenty_sessions(Env *e, void *arg)
+{
+    int *n_winners = arg;
+    for (int i = 0; i < 20; i++) {
+        SessionResult r;
+        real.next = 0;
+        real.plan.seed = (uint64_t)i;
+        real.plan.budget = (Budget){.trials = 30};
+        session_run(e, &real.plan, &r);
+        cr_assert_eq(r.n_trials, 30, "%s", r.why);
+        *n_winners += r.winner.confirmed;
+        printf("session %2d: %d promoted, margin %.1f%%%s%s\n", i,
+               (int)r.n_outcome[OUTCOME_PROMOTED], 100 * r.calibration.margin,
+               r.noisy ? ", noisy" : "", r.winner.confirmed ? ", A WINNER" : "");
+    }
+}
+
+Test(tuner_real, acceptance_14_twenty_sessions_over_copies_have_no_winner)
+{
+    int n_winners = 0;
+    needs_a_real_clock();
+    sixty_rows(plain_text, plain_text);
+    real.challenger = real.incumbent;
+    must_work(&real.lab.w.e, twenty_sessions, &n_winners);
+    cr_assert_eq(n_winners, 0);
+}
+
+typedef struct Meeting {
+    uint64_t a, b;
+    DuelStage stage;
+    Duel out;
+} Meeting;
+
+static void meet(Env *e, void *arg)
+{
+    Meeting *m = arg;
+    Session *s = session_start(e, &real.plan);
+    cr_assert(session_duel(s, m->stage, m->a, m->b, &m->out), "%s", session_result(s)->why);
+    session_release(s);
+}
+
+static Series title_of(const char *incumbent, const char *challenger)
+{
+    Meeting m = {INDEX_DEFAULT, 0, DUEL_TITLE, {0}};
+    sixty_rows(incumbent, challenger);
+    must_work(&real.lab.w.e, meet, &m);
+    printf("%s, ratio %.4f [%.4f, %.4f], %d of %d processes\n",
+           verdict_name[m.out.series.verdict], m.out.series.ratio.median, m.out.series.ratio.lo,
+           m.out.series.ratio.hi, m.out.series.wins, m.out.series.n);
+    return m.out.series;
+}
+
+Test(tuner_real, a_fifth_more_work_loses_and_its_mirror_wins)
+{
+    needs_a_real_clock();
+    Series more = title_of(plain_text, more_text);
+    cr_expect(more.outcome == OUTCOME_TITLE_FAILED && more.wins == 0);
+    Series less = title_of(more_text, plain_text);
+    cr_expect(less.verdict == VERDICT_FASTER && less.outcome == OUTCOME_TITLE_PASSED);
+    cr_expect(less.ratio.median > 0.75 && less.ratio.median < 0.92);
+}
+
+/* ---- a large space --------------------------------------------------------------------- */
+
+static const char large_kernel[] =
+    "kernel matmul\n"
+    "y: f32[256*s0]\n"
+    "a: f32[256*s0]\n"
+    "b: const f32[65536]\n"
+    "axis m space s0\n"
+    "axis n space 256\n"
+    "axis k reduce 256\n"
+    "phase m n k\n"
+    "    acc0: f32 = 0.0f -> acc0 + a[m*256 + k] * b[k + n*256]\n"
+    "    y[m*256 + n] = acc0\n";
+
+static void open_space(Env *e, void *arg)
+{
+    Machine machine;
+    (void)arg;
+    machine_read(e, "", &machine);
+    PickHint hint = hint_of_machine(&machine, 1);
+    hint.target = real.lab.w.tc.target;
+    hint.sym[0] = real.lab.task.sym[0];
+    space_init(e, &e->model, &real.space, real.lab.naive, &hint);
+    schedule_default(e, real.lab.naive, &hint, &real.base);
+}
+
+static void build_points(void *ctx, Env *e, Arena *m, Build *batch, int n, uint64_t limit_ns)
+{
+    Real *r = ctx;
+    Schedule *s = arena_array(m, Schedule, n);
+    Attempt *made = arena_array(m, Attempt, n);
+    (void)limit_ns;
+    for (int i = 0; i < n; i++) {
+        Point p;
+        s[i] = r->base;
+        if (batch[i].index < INDEX_COPY) {
+            space_unrank(&r->space, batch[i].index, &p);
+            space_schedule(&r->space, &p, &s[i]);
+        }
+    }
+    candidates_build(e, m, &r->lab.w.cache, &r->lab.w.tc, r->lab.naive, s, n, 2, made);
+    for (int i = 0; i < n; i++) {
+        bool copy = batch[i].index == INDEX_COPY;
+        batch[i].status = made[i].status;
+        batch[i].why = made[i].why;
+        batch[i].built =
+            copy ? built_copy(e, m, &r->lab.w.cache, &made[i].built) : made[i].built;
+    }
+}
+
+static bool ask_search(void *ctx, uint64_t *index)
+{
+    return search_ask(ctx, index);
+}
+
+static void tell_search(void *ctx, uint64_t index, Status s, double ln_ratio)
+{
+    search_tell(ctx, index, s, ln_ratio);
+}
+
+enum { N_TUNINGS = 5 };
+
+static void tune_all(Env *e, void *arg)
+{
+    uint64_t *winner = arg;
+    for (int i = 0; i < N_TUNINGS; i++) {
+        Search search;
+        Point p;
+        SessionResult r;
+        SearchSpace space = search_space(&real.space);
+        search_init(e, &e->model, &search, STRATEGY_AUTO, &space, (uint64_t)i,
+                    real.plan.protocol.batch);
+        if (space_default(e, &real.space, &p)) {
+            search_first(&search, space_rank(&real.space, &p));
+        }
+        real.plan.strategy = (Proposer){&search, ask_search, tell_search, NULL};
+        real.plan.seed = (uint64_t)i;
+        real.plan.budget = (Budget){.ns = 60 * (uint64_t)SECOND_NS};
+        session_run(e, &real.plan, &r);
+        winner[i] = r.winner.confirmed ? r.winner.index : INDEX_DEFAULT;
+        printf("seed %d: %d candidates, ratio to the default %.4f: %s\n", i, (int)r.n_trials,
+               r.winner.confirmed ? r.winner.ratio.median : 1.0,
+               r.winner.confirmed ? r.winner.built.schedule : "the default");
+    }
+}
+
+/* Within 2%, or the very same. */
+static void assert_equal(uint64_t a, uint64_t b)
+{
+    Meeting m = {a, b, DUEL_COMPARE, {0}};
+    if (a == b) {
+        return;
+    }
+    must_work(&real.lab.w.e, meet, &m);
+    const Series *s = &m.out.series;
+    printf("%s, ratio %.4f [%.4f, %.4f] in %d processes\n", verdict_name[s->verdict],
+           s->ratio.median, s->ratio.lo, s->ratio.hi, s->n);
+    cr_expect_eq(s->verdict, VERDICT_EQUIVALENT);
+}
+
+Test(tuner_real, five_tunings_of_a_large_space_end_equal)
+{
+    uint64_t winner[N_TUNINGS];
+    needs_a_real_clock();
+    lab_release(&real.lab);
+    lab_init(&real.lab, large_kernel);
+    real.lab.task.sym[0] = 64;
+    real.plan.builder = (Builder){&real, build_points, NULL};
+    real.plan.protocol.equivalent = 0.02;
+    must_work(&real.lab.w.e, open_space, NULL);
+    printf("%llu schedules\n", (unsigned long long)real.space.n_legal);
+    must_work(&real.lab.w.e, tune_all, winner);
+    real.plan.budget = (Budget){.ns = 60 * (uint64_t)SECOND_NS};
+    for (int i = 1; i < N_TUNINGS; i++) {
+        assert_equal(winner[0], winner[i]);
+    }
+}

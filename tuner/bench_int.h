@@ -1,0 +1,43 @@
+/* bench_int.h - what the two files of a process that measures share: its job on the way
+ * (bench_child.c), its operands and its turns (bench_turns.c). */
+#ifndef NC_BENCH_INT_H
+#define NC_BENCH_INT_H
+
+#include "tuner/tuner_int.h"
+
+enum { A, B, N_SIDES };
+
+typedef struct Process {
+    Env *e;
+    Area area;
+    ChildJob job;
+    AreaFacts facts;
+    Machine machine;
+    const Kernel *naive;
+    const Kernel *k[N_SIDES];
+    Library lib[N_SIDES];
+    RivalOpen *own_rivals;             /* of this program; may be NULL */
+    const RivalKernel *rival[N_SIDES]; /* NULL: a kernel of ours */
+    void **param;
+    Runnable side[N_SIDES];
+    Pool *pool;
+    int n_copies, first_laid;
+    Ring *biggest; /* of one side's rings, for probes; NULL: hot */
+    bool dropped;  /* b: after its first calls */
+} Process;
+
+/* ---- bench_turns.c ---- */
+
+/* NULL: the calling thread does all of it, or all that it is not told. */
+Pool *bench_pool(const Process *p, int side);
+
+/* One copy of all operands for both, and rings of the first: in a search a's, which is what it
+ * takes to see how b compares. */
+void bench_lay(Process *p);
+/* A few calls of both. False: b is not worth pairs. */
+bool bench_warm(Process *p);
+void bench_lay_rings(Process *p); /* of the other side */
+/* Warms both and takes the pairs; b must compute the same before and after. */
+void bench_take_pairs(Process *p);
+
+#endif
