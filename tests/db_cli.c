@@ -67,8 +67,9 @@ Test(db_cli, a_query_in_four_formats)
              "a|b,\"c\"\n"
              "1  wrong   element 3 differs   0.5  a|b,\"c\"\n");
     r = SCHEDB(&env, "sql", sql, "--format", "md");
-    shows(r, "| 1 | wrong  | element 3 differs |  0.5 | a\\|b,\"c\" |\n");
-    shows(r, "\n| - | ------ | ");
+    shows(r, "|  1 | wrong  | element 3 differs |  0.5 | a\\|b,\"c\" |\n");
+    shows(r, "\n| -: | ------ | ");
+    shows(SCHEDB(&env, "sql", "SELECT * FROM process"), "flipped"); /* many columns */
     r = SCHEDB(&env, "sql", sql, "--format", "csv");
     shows(r, "n,status,why,half,word\n0,ok,,0.5,\"a|b,\"\"c\"\"\"\n");
     r = SCHEDB(&env, "sql", sql, "--format", "json");

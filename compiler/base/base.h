@@ -164,7 +164,7 @@ typedef struct Table {
     const char *name; /* of the JSON array */
     int n_columns;
     /* A heading that starts with '#' is a number: right-aligned, bare in JSON. */
-    const char *column[32];
+    const char **column;
     Vec(const char *) cell; /* row after row */
 } Table;
 

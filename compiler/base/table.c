@@ -14,7 +14,7 @@ const char *const format_name[N_FORMATS] = {
 void table_init(Table *t, Arena *a, const char *name, int n_columns, const char *const *columns)
 {
     *t = (Table){.arena = a, .name = name, .n_columns = n_columns};
-    check(n_columns <= (int)countof(t->column));
+    t->column = arena_array(a, const char *, n_columns);
     for (int i = 0; i < n_columns; i++) {
         t->column[i] = columns[i];
     }
@@ -94,7 +94,10 @@ static void aligned_row(const Table *t, int row, const size_t *width, const char
 
 static void print_aligned(const Table *t, bool md, Buf *out)
 {
-    size_t width[countof(t->column)] = {0};
+    size_t *width = arena_array(t->arena, size_t, t->n_columns);
+    for (int c = 0; md && c < t->n_columns; c++) {
+        width[c] = 2; /* of the rule below the headings, "-:" */
+    }
     for (int row = -1; row < table_rows(t); row++) {
         for (int c = 0; c < t->n_columns; c++) {
             size_t len = width_of(table_at(t, row, c));

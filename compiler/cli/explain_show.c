@@ -1,7 +1,5 @@
 /* explain_show.c - answers on the terminal and for programs. People read one call site after the other,
  * each section under a heading; programs get a table for each section, with the call site in every row. */
-#include <string.h>
-
 #include "cli/explain.h"
 
 static void begin(const Here *h, const Section *s, Table *t)
@@ -19,8 +17,8 @@ static bool is_wanted(unsigned wanted, int i)
 /* Without the call site, which stands above it. */
 static Table narrowed(const Table *t)
 {
-    Table out = {.arena = t->arena, .name = t->name, .n_columns = t->n_columns - 1};
-    memcpy(out.column, t->column + 1, sizeof *t->column * (size_t)out.n_columns);
+    Table out;
+    table_init(&out, t->arena, t->name, t->n_columns - 1, t->column + 1);
     for (int i = 0; i < t->cell.n; i++) {
         if (i % t->n_columns) {
             *vec_push(t->arena, &out.cell) = t->cell.at[i];
