@@ -135,7 +135,7 @@ Test(tuner_candidate, a_compiler_that_fails_on_one_spares_the_others)
 }
 
 /* AUTOTUNERS 6: a hang in the C compiler. */
-Test(tuner_candidate, a_6_hang_in_the_compiler_ends_at_its_limit)
+Test(tuner_candidate, acceptance_6_hang_in_the_compiler_ends_at_its_limit)
 {
     static const char *const s[] = {"split n 5 pad", "order n m k"};
     Batch b = batch_of(s, countof(s));
@@ -161,7 +161,7 @@ Test(tuner_candidate, an_interrupt_is_not_a_candidates_end)
 }
 
 /* AUTOTUNERS 19: nothing is left in the tuner's own memory. */
-Test(tuner_candidate, a_19_batches_leave_no_memory_behind)
+Test(tuner_candidate, acceptance_19_batches_leave_no_memory_behind)
 {
     static const char *const s[] = {"order n m k", "split q 4 pad"};
     Batch b = batch_of(s, countof(s));

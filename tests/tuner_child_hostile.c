@@ -67,20 +67,23 @@ Test(tuner_child_hostile, the_right_one_passes)
 
 /* ---- 7: distinct ends ---------------------------------------------------------------- */
 
-ENDS(a_7_segfault, CRASH, "SIGSEGV", "int32_t candidate(P) { return *(volatile int *)8; }\n")
-ENDS(an_7_abort, CRASH, "SIGABRT", "int32_t candidate(P) { abort(); }\n")
-ENDS(an_7_illegal_instruction, CRASH, "SIGILL", "int32_t candidate(P) { __builtin_trap(); }\n")
+ENDS(acceptance_7_segfault, CRASH, "SIGSEGV",
+     "int32_t candidate(P) { return *(volatile int *)8; }\n")
+ENDS(acceptance_7_abort, CRASH, "SIGABRT", "int32_t candidate(P) { abort(); }\n")
+ENDS(acceptance_7_illegal_instruction, CRASH, "SIGILL",
+     "int32_t candidate(P) { __builtin_trap(); }\n")
 UNSANITIZED(
-    an_7_memory_eaten_up, OOM, "memory",
+    acceptance_7_memory_eaten_up, OOM, "memory",
     "int32_t candidate(P)\n{\n"
     "    for (;;) {\n        char *q = malloc(1 << 26);\n        q[1 << 20] = 1;\n    }\n}\n")
-ENDS(an_7_stack_without_end, CRASH, "SIGSEGV",
+ENDS(acceptance_7_stack_without_end, CRASH, "SIGSEGV",
      "static int deep(volatile char *p)\n{\n    volatile char q[4096];\n    q[0] = *p;\n"
      "    return deep(q) + q[0];\n}\n"
      "int32_t candidate(P) { char q = 1; return deep(&q); }\n")
-ENDS(an_7_early_exit_without_error, GARBAGE, "left early",
+ENDS(acceptance_7_early_exit_without_error, GARBAGE, "left early",
      "int32_t candidate(P) { exit(0); }\n")
-ENDS(an_7_early_exit_with_an_error, CRASH, "status 5", "int32_t candidate(P) { _exit(5); }\n")
+ENDS(acceptance_7_early_exit_with_an_error, CRASH, "status 5",
+     "int32_t candidate(P) { _exit(5); }\n")
 ENDS(an_exit_when_it_is_loaded, GARBAGE, "while its libraries were loaded",
      "__attribute__((constructor)) static void early(void) { exit(0); }\n"
      "int32_t candidate(P) { return right(p, syms, part, n_parts); }\n")
@@ -89,17 +92,17 @@ ENDS(no_such_function, CC_ERROR, "lacks kernel candidate",
 
 /* ---- 6: hangs ------------------------------------------------------------------------ */
 
-LIMITED(a_6_spin, TIMEOUT, "while it was verified",
+LIMITED(acceptance_6_spin, TIMEOUT, "while it was verified",
         "int32_t candidate(P)\n{\n    for (volatile int i = 0;; i++) {\n    }\n}\n")
-LIMITED(a_6_spin_that_ignores_signals, TIMEOUT, "stopped after 2.000 s",
+LIMITED(acceptance_6_spin_that_ignores_signals, TIMEOUT, "stopped after 2.000 s",
         "int32_t candidate(P)\n{\n    for (int i = 1; i < 65; i++) {\n"
         "        signal(i, SIG_IGN);\n    }\n    for (volatile int i = 0;; i++) {\n    }\n}\n")
-LIMITED(a_6_sleep, TIMEOUT, NULL,
+LIMITED(acceptance_6_sleep, TIMEOUT, NULL,
         "int32_t candidate(P)\n{\n    for (;;) {\n        pause();\n    }\n}\n")
-LIMITED(a_6_hang_when_it_is_timed, TIMEOUT, "while it was timed",
+LIMITED(acceptance_6_hang_when_it_is_timed, TIMEOUT, "while it was timed",
         FIND "int32_t candidate(P)\n{\n    while (state() == 6) {\n    }\n"
              "    return right(p, syms, part, n_parts);\n}\n")
-LIMITED(a_6_hang_when_it_is_loaded, TIMEOUT, "while its libraries were loaded",
+LIMITED(acceptance_6_hang_when_it_is_loaded, TIMEOUT, "while its libraries were loaded",
         "__attribute__((constructor)) static void early(void)\n{\n    for (;;) {\n        "
         "pause();\n    }\n}\n"
         "int32_t candidate(P) { return right(p, syms, part, n_parts); }\n")
@@ -122,44 +125,44 @@ UNSANITIZED(a_file, CRASH, NULL,
 
 /* ---- 1 to 4: wrong ------------------------------------------------------------------- */
 
-ENDS(a_1_half_of_the_output_unwritten, WRONG, "never written",
+ENDS(acceptance_1_half_of_the_output_unwritten, WRONG, "never written",
      "int32_t candidate(P)\n{\n    int64_t half = syms[0] / 2;\n"
      "    return right(p, &half, part, n_parts);\n}\n")
 ENDS(
-    a_2_result_right_only_on_the_first_call, WRONG, NULL,
+    acceptance_2_result_right_only_on_the_first_call, WRONG, NULL,
     "int32_t candidate(P)\n{\n    float *y = p[0];\n    right(p, syms, part, n_parts);\n"
     "    if (n_calls % 2 == 0 && syms[0] > 0) {\n        y[2] += 1;\n    }\n    return 0;\n}\n")
 ENDS(
-    a_2_accumulation_into_the_output, WRONG, NULL,
+    acceptance_2_accumulation_into_the_output, WRONG, NULL,
     "int32_t candidate(P)\n{\n    static float was[4096 * 45];\n    float *y = p[0];\n"
     "    int64_t n = syms[0] < 4096 ? syms[0] * 45 : 0;\n"
     "    memcpy(was, y, sizeof *y * n);\n    right(p, syms, part, n_parts);\n"
     "    for (int64_t i = 0; i < n; i++) {\n        y[i] += was[i];\n    }\n    return 0;\n}\n")
-ENDS(a_2_result_that_is_wrong_from_the_first_pair_on, WRONG,
+ENDS(acceptance_2_result_that_is_wrong_from_the_first_pair_on, WRONG,
      "computes something else than before",
      FIND "int32_t candidate(P)\n{\n    static int late;\n    right(p, syms, part, n_parts);\n"
           "    late = late || state() == 6;\n    if (syms[0] > 0 && late) {\n"
           "        ((float *)p[0])[0] += 1;\n    }\n    return 0;\n}\n")
-ENDS(a_2_result_that_is_wrong_when_it_is_verified_again, WRONG, "(floats",
+ENDS(acceptance_2_result_that_is_wrong_when_it_is_verified_again, WRONG, "(floats",
      FIND "int32_t candidate(P)\n{\n    right(p, syms, part, n_parts);\n"
           "    if (syms[0] > 0 && state() == 7) {\n        ((float *)p[0])[0] += 1;\n    }\n"
           "    return 0;\n}\n")
-ENDS(a_3_output_of_zeros, WRONG, "y[",
+ENDS(acceptance_3_output_of_zeros, WRONG, "y[",
      "int32_t candidate(P)\n{\n    memset(p[0], 0, sizeof(float) * 45 * syms[0]);\n    return "
      "0;\n}\n")
-ENDS(a_3_output_of_nan, WRONG, "is nan",
+ENDS(acceptance_3_output_of_nan, WRONG, "is nan",
      "int32_t candidate(P)\n{\n    right(p, syms, part, n_parts);\n"
      "    ((float *)p[0])[0] = syms[0] ? NAN : 0;\n    return 0;\n}\n")
-ENDS(a_3_input_taken_for_the_output, WRONG, "overwrites its input",
+ENDS(acceptance_3_input_taken_for_the_output, WRONG, "overwrites its input",
      "int32_t candidate(P)\n{\n    void *q[3] = {p[1], p[1], p[2]};\n    float row[37];\n"
      "    memcpy(row, p[1], sizeof row);\n    int64_t one = syms[0] > 0;\n"
      "    right(p, syms, part, n_parts);\n    (void)q, (void)one;\n"
      "    if (syms[0] > 0) {\n        memcpy(p[1], p[0], sizeof row);\n    }\n    return "
      "0;\n}\n")
-ENDS(a_4_tail_left_out, WRONG, NULL,
+ENDS(acceptance_4_tail_left_out, WRONG, NULL,
      "int32_t candidate(P)\n{\n    int64_t whole = syms[0] / 5 * 5;\n"
      "    return right(p, &whole, part, n_parts);\n}\n")
-ENDS(a_4_wrong_last_element, WRONG, "y[539] is ",
+ENDS(acceptance_4_wrong_last_element, WRONG, "y[539] is ",
      "int32_t candidate(P)\n{\n    right(p, syms, part, n_parts);\n"
      "    if (syms[0] > 0 && part == 0) {\n        ((float *)p[0])[45 * syms[0] - 1] *= "
      "1.0001f;\n    }\n"

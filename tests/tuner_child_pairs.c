@@ -115,7 +115,7 @@ Test(tuner_child_pairs, calls_are_repeated_until_the_clock_can_tell)
 }
 
 /* AUTOTUNERS 5: a clock whose step is longer than the kernel. */
-Test(tuner_child_pairs, a_5_step_of_the_clock_longer_than_the_kernel)
+Test(tuner_child_pairs, acceptance_5_step_of_the_clock_longer_than_the_kernel)
 {
     grain_ns = 1000;
     int64_t reps = reps_of(100);
@@ -128,7 +128,7 @@ Test(tuner_child_pairs, a_5_step_of_the_clock_longer_than_the_kernel)
     area_release(&area);
 }
 
-Test(tuner_child_pairs, a_5_clock_that_stands_is_flagged)
+Test(tuner_child_pairs, acceptance_5_clock_that_stands_is_flagged)
 {
     ProcessJob job = {.n_pairs = 3};
     prepare(&job, 20000, 20000);
@@ -150,7 +150,7 @@ static void jump_back(void *ctx)
     fake_ns -= 50000;
 }
 
-Test(tuner_child_pairs, a_5_clock_that_goes_back_is_flagged)
+Test(tuner_child_pairs, acceptance_5_clock_that_goes_back_is_flagged)
 {
     prepare(&(ProcessJob){.n_pairs = 2}, 20000, 20000);
     pairs_warm(&taking);

@@ -72,7 +72,7 @@ Test(tuner_protocol, thirteen_processes_are_the_fewest_that_pass_a_title_match)
 /* ---- which pairs count ------------------------------------------------------------------- */
 
 /* Acceptance test 5: what the clock could not see is no sample. */
-Test(tuner_protocol, acceptance_05_zero_or_backward_times_are_never_samples)
+Test(tuner_protocol, acceptance_5_zero_or_backward_times_are_never_samples)
 {
     Pair none[] = {{.a_ns = 0, .b_ns = 100},
                    {.a_ns = 100, .b_ns = 0},

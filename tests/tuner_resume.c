@@ -89,7 +89,7 @@ static void cut_everywhere(Budget budget)
 }
 
 /* Acceptance test 8, of the session's part: whatever instant it was killed at. */
-Test(tuner_resume, acceptance_08_killed_anywhere_it_goes_on_as_it_would_have)
+Test(tuner_resume, acceptance_8_killed_anywhere_it_goes_on_as_it_would_have)
 {
     world.n_candidates = 60;
     world.ln_time = a_few_are_faster;

@@ -3,6 +3,8 @@
 # failed, crashed or hanging test fails, and so does a run without any test. What Criterion leaves out
 # is added here: it does not name skipped tests, and a test whose process leaks counts as passed, so
 # the sanitizers' reports are read. Wide campaigns (NC_FULL) may take longer before they are stopped.
+# A run that stands still for over a minute (a suspended machine) hangs when it goes on, and is stopped at the
+# same limit: Criterion's messages are sent once more after 60 s, and the second of two ends it.
 set -u
 
 out=$1 pattern=${2:-}
