@@ -21,24 +21,25 @@ typedef const char *DbTEXT;
 typedef Hash DbHASH;
 
 /* Columns: kind, name. In the order of schema.sql. */
-#define DB_MACHINE(X)                                                                          \
-    X(INT, id)                                                                                 \
-    X(HASH, hard)                                                                              \
-    X(TEXT, isa)                                                                               \
-    X(INT, l1d_bytes)                                                                          \
-    X(INT, l2_bytes)                                                                           \
-    X(INT, l3_bytes)                                                                           \
-    X(INT, n_cores)                                                                            \
-    X(TEXT, host)                                                                              \
-    X(TEXT, vendor)                                                                            \
-    X(TEXT, brand)                                                                             \
-    X(INT, family)                                                                             \
-    X(INT, model)                                                                              \
-    X(INT, stepping)                                                                           \
-    X(TEXT, microcode)                                                                         \
-    X(TEXT, kernel_release)                                                                    \
-    X(TEXT, governor) X(INT, turbo) X(INT, smt) X(TEXT, thp) X(TEXT, clocksource) X(INT, aslr) \
-        X(TEXT, hypervisor) X(INT, n_online) X(INT, n_affinity) X(REAL, cpu_quota)             \
+#define DB_MACHINE(X)                                                              \
+    X(INT, id)                                                                     \
+    X(HASH, hard)                                                                  \
+    X(TEXT, isa)                                                                   \
+    X(INT, l1d_bytes)                                                              \
+    X(INT, l2_bytes)                                                               \
+    X(INT, l3_bytes)                                                               \
+    X(INT, n_cores)                                                                \
+    X(TEXT, host)                                                                  \
+    X(TEXT, vendor)                                                                \
+    X(TEXT, brand)                                                                 \
+    X(INT, family)                                                                 \
+    X(INT, model)                                                                  \
+    X(INT, stepping)                                                               \
+    X(TEXT, microcode)                                                             \
+    X(TEXT, kernel_release)                                                        \
+    X(TEXT, governor)                                                              \
+    X(INT, turbo) X(INT, smt) X(TEXT, thp) X(TEXT, clocksource) X(INT, aslr)       \
+        X(TEXT, hypervisor) X(INT, n_online) X(INT, n_affinity) X(REAL, cpu_quota) \
             X(TEXT, bound_by) X(INT, n_nodes) X(INT, memory_bytes)
 #define DB_TOOLCHAIN(X) \
     X(INT, id)          \
@@ -123,35 +124,36 @@ typedef Hash DbHASH;
     X(INT, margin_e4)                                                                         \
     X(REAL, alpha)                                                                            \
     X(REAL, beta)                                                                             \
-    X(REAL, theta1) X(INT, n_max) X(INT, n) X(INT, wins) X(INT, losses) X(INT, ties)          \
-        X(INT, discarded) X(REAL, ln_e_max) X(REAL, p_anytime) X(REAL, ratio)                 \
-            X(REAL, ratio_lo) X(REAL, ratio_hi) X(REAL, a_ns) X(REAL, b_ns) X(REAL, a_min_ns) \
-                X(REAL, b_min_ns) X(INT, noisy) X(TEXT, verdict) X(TEXT, reason)              \
-                    X(INT, started_ns) X(INT, took_ns) X(HASH, seal)
-#define DB_PROCESS(X)                                                                      \
-    X(INT, run)                                                                            \
-    X(INT, duel)                                                                           \
-    X(INT, idx)                                                                            \
-    X(TEXT, status)                                                                        \
-    X(TEXT, why)                                                                           \
-    X(INT, pid)                                                                            \
-    X(INT, seed)                                                                           \
-    X(INT, b_loaded_first)                                                                 \
-    X(INT, stack_pad)                                                                      \
-    X(INT, env_pad)                                                                        \
-    X(INT, base_a)                                                                         \
-    X(INT, base_b)                                                                         \
-    X(INT, cpu)                                                                            \
-    X(INT, reps)                                                                           \
-    X(INT, warm_a_ns)                                                                      \
-    X(INT, warm_b_ns) X(INT, n_pairs) X(INT, started_ns) X(INT, took_ns) X(INT, exit_code) \
-        X(INT, signal) X(INT, utime_ns) X(INT, stime_ns) X(INT, max_rss_bytes)             \
-            X(INT, minor_faults) X(INT, major_faults) X(INT, voluntary_switches)           \
-                X(INT, involuntary_switches) X(INT, steal_jiffies) X(INT, throttled)       \
-                    X(REAL, load1) X(REAL, load5) X(REAL, load15) X(REAL, cpu_mhz)         \
-                        X(REAL, temperature) X(REAL, read_before) X(REAL, read_after)      \
-                            X(REAL, fork_join_before) X(REAL, fork_join_after)             \
-                                X(REAL, flops_before) X(REAL, flops_after) X(INT, flipped)
+    X(REAL, theta1)                                                                           \
+    X(INT, n_max) X(INT, n) X(INT, wins) X(INT, losses) X(INT, ties) X(INT, discarded)        \
+        X(REAL, ln_e_max) X(REAL, p_anytime) X(REAL, ratio) X(REAL, ratio_lo)                 \
+            X(REAL, ratio_hi) X(REAL, a_ns) X(REAL, b_ns) X(REAL, a_min_ns) X(REAL, b_min_ns) \
+                X(INT, noisy) X(TEXT, verdict) X(TEXT, reason) X(INT, started_ns)             \
+                    X(INT, took_ns) X(HASH, seal)
+#define DB_PROCESS(X)                                                                          \
+    X(INT, run)                                                                                \
+    X(INT, duel)                                                                               \
+    X(INT, idx)                                                                                \
+    X(TEXT, status)                                                                            \
+    X(TEXT, why)                                                                               \
+    X(INT, pid)                                                                                \
+    X(INT, seed)                                                                               \
+    X(INT, b_loaded_first)                                                                     \
+    X(INT, stack_pad)                                                                          \
+    X(INT, env_pad)                                                                            \
+    X(INT, base_a)                                                                             \
+    X(INT, base_b)                                                                             \
+    X(INT, cpu)                                                                                \
+    X(INT, reps)                                                                               \
+    X(INT, warm_a_ns)                                                                          \
+    X(INT, warm_b_ns)                                                                          \
+    X(INT, n_pairs) X(INT, started_ns) X(INT, took_ns) X(INT, exit_code) X(INT, signal)        \
+        X(INT, utime_ns) X(INT, stime_ns) X(INT, max_rss_bytes) X(INT, minor_faults)           \
+            X(INT, major_faults) X(INT, voluntary_switches) X(INT, involuntary_switches)       \
+                X(INT, steal_jiffies) X(INT, throttled) X(REAL, load1) X(REAL, load5)          \
+                    X(REAL, load15) X(REAL, cpu_mhz) X(REAL, temperature) X(REAL, read_before) \
+                        X(REAL, read_after) X(REAL, fork_join_before) X(REAL, fork_join_after) \
+                            X(REAL, flops_before) X(REAL, flops_after) X(INT, flipped)
 #define DB_PAIR(X)  \
     X(INT, run)     \
     X(INT, duel)    \
@@ -508,13 +510,14 @@ void db_machine_here(Env *e, Arena *a, const char *root, const Machine *m, DbMac
 /* ---- verify.c: does everything in it follow from its raw data? -------------------------- */
 
 /* Computes again what follows from raw data: sets n ... b_min_ns, noisy, verdict and reason
- * of `again`, a copy of the stored row. May leave alone what it does not know. */
-typedef void DbRecompute(void *ctx, Env *e, const DbDuel *stored, const DbProcess *process,
-                         int n, DbPair *const *pair, DbDuel *again);
+ * of `again`, a copy of the stored row. May leave alone what it does not know. False: err says, as the
+ * rest of a sentence, what about the duel's rows cannot have been measured. */
+typedef bool DbRecompute(void *ctx, Env *e, const DbDuel *stored, const DbProcess *process,
+                         int n, DbPair *const *pair, DbDuel *again, Err *err);
 /* Told of each fault, a sentence that names the run and duel (or row). */
 typedef void DbComplain(void *ctx, const char *sentence);
 /* SQLite's own checks, then ids and hashes, then seals, then recompute (may be NULL) on
- * every duel, then the evidence of winners. How many faults. */
+ * every duel, then what trials, winners and tie sets say against their duels. How many faults. */
 int64_t db_verify(Db *db, DbRecompute *recompute, DbComplain *complain, void *ctx);
 
 /* ---- merge.c: databases together -------------------------------------------------------- */
@@ -528,7 +531,7 @@ typedef struct DbMerged {
  * values: so the order of merging does not matter. All or nothing. */
 DbMerged db_merge(Db *into, const char *path, DbComplain *complain, void *ctx);
 
-/* ---- export.c, export_t4.c, import.c: as text ------------------------------------------- */
+/* ---- export.c, export_t4.c, export_cache.c, import.c: as text ----------------------------- */
 
 typedef void DbWrite(void *ctx, const char *text, size_t len); /* the next piece */
 /* All rows of a query, which is gone then; JSON: {"NAME": [{COLUMN: VALUE, ...}, ...]} */
@@ -539,6 +542,9 @@ void db_export_json(Db *db, DbWrite *write,
                     void *ctx); /* all tables; db_import_json reads it */
 /* Results of a run (0: of all) as autotuning research exchanges them. Times in ms. */
 void db_export_t4(Db *db, int64_t run, DbWrite *write, void *ctx);
+void db_export_t4_metadata(Db *db, int64_t run, DbWrite *write, void *ctx); /* where they ran */
+/* One search as a cache of Kernel Tuner. run, task 0: where there is only one. */
+void db_export_cache(Db *db, int64_t run, int64_t task, DbWrite *write, void *ctx);
 /* All or nothing; merges. file: its name in sentences. */
 DbMerged db_import_json(Db *db, const char *text, size_t len, const char *file,
                         DbComplain *complain, void *ctx);

@@ -133,6 +133,19 @@ bool locks_work(const char *path); /* on the file system of this file */
 
 Db *sql_db(const DbSql *q);
 
+/* ---- export_trial.c: pieces of JSON ---- */
+
+void json_text(Buf *out, const char *s);
+double ms_of(int64_t ns); /* 0: not known */
+void json_choice(Buf *out, const char *word, const char *value);
+/* "tile": 4, "pack": "panels" without braces; false: it has none. */
+bool json_knobs(Db *db, const DbTrial *r, Buf *out);
+/* Those samples of its search that count, in ms, as an array; what all of them took together, in ms. */
+double json_samples(Db *db, const DbTrial *r, Buf *out);
+double trial_ns(Db *db,
+                const DbTrial *r);      /* median of a call in its search; NaN: was not timed */
+void json_moment(Buf *out, int64_t ns); /* "2026-01-31T23:59:59Z" */
+
 /* ---- identity.c: sets id, and hard or hash ---- */
 
 int64_t id_of(Hash h);

@@ -109,8 +109,22 @@ static void export_t4(SchedbOptions *o)
     db_export_t4(o->db, o->run, write_out, o);
 }
 
-static const ExportFormat export_formats[] = {
-    {"sched", export_sched}, {"csv", export_csv}, {"json", export_json}, {"t4", export_t4}};
+static void export_t4_metadata(SchedbOptions *o)
+{
+    db_export_t4_metadata(o->db, o->run, write_out, o);
+}
+
+static void export_cache(SchedbOptions *o)
+{
+    db_export_cache(o->db, o->run, o->task, write_out, o);
+}
+
+static const ExportFormat export_formats[] = {{"sched", export_sched},
+                                              {"csv", export_csv},
+                                              {"json", export_json},
+                                              {"t4", export_t4},
+                                              {"t4-metadata", export_t4_metadata},
+                                              {"kernel-tuner", export_cache}};
 
 static void export_body(Env *e, void *arg)
 {
@@ -121,7 +135,9 @@ static void export_body(Env *e, void *arg)
             return;
         }
     }
-    fail(e, E_INPUT, "A database is exported as sched, csv, json or t4, not as '%s'.",
+    fail(e, E_INPUT,
+         "A database is exported as sched, csv, json, t4, t4-metadata or kernel-tuner, not as "
+         "'%s'.",
          o->format);
 }
 
@@ -184,7 +200,8 @@ static const Command commands[] = {
     {"merge", 2, "INTO FROM", DB_WRITE, true, cmd_merge,
      "add what FROM has to INTO, and say what they tell differently"},
     {"export", 0, "", DB_READ, false, cmd_export,
-     "the winners as a .sched file, a view as CSV, everything as JSON, trials as T4"},
+     "the winners as a .sched file, a view as CSV, everything as JSON, trials as T4 or for "
+     "Kernel Tuner"},
     {"import", 1, "FILE", DB_WRITE, false, cmd_import,
      "a .sched file or a JSON export, all of it or nothing"},
     {"vacuum", 0, "", DB_WRITE, false, cmd_vacuum, "give unused space back"},
@@ -195,18 +212,19 @@ static const Command commands[] = {
 
 const char *argp_program_version = "schedb " NC_VERSION;
 
-enum { OPT_DB = 1000, OPT_FORMAT, OPT_VIEW, OPT_SIGNATURE, OPT_RUN };
+enum { OPT_DB = 1000, OPT_FORMAT, OPT_VIEW, OPT_SIGNATURE, OPT_RUN, OPT_TASK };
 
 static const struct argp_option options[] = {
     {"db", OPT_DB, "FILE", 0,
      "the database (default: $NANOCOMPILE_DB, else schedules.db in the data folder)", 0},
     {"format", OPT_FORMAT, "FORMAT", 0,
-     "export: sched, csv, json, t4; sql: text, md, csv, json", 0},
+     "export: sched, csv, json, t4, t4-metadata, kernel-tuner; sql: text, md, csv, json", 0},
     {"output", 'o', "FILE", 0, "write there instead of to standard output", 0},
     {"view", OPT_VIEW, "NAME", 0, "export csv: this table or view (default: v_trials)", 0},
     {"signature", OPT_SIGNATURE, "LINE", 0,
      "export sched: of this machine, compiler, threads and regime", 0},
-    {"run", OPT_RUN, "ID", 0, "export t4: this run only", 0},
+    {"run", OPT_RUN, "ID", 0, "export t4, t4-metadata, kernel-tuner: this run only", 0},
+    {"task", OPT_TASK, "ID", 0, "export kernel-tuner: this task of the run", 0},
     {0}};
 
 typedef struct CommandLine {
@@ -214,13 +232,13 @@ typedef struct CommandLine {
     const Command *command;
 } CommandLine;
 
-static int64_t number(struct argp_state *state, const char *text)
+static int64_t id_of(struct argp_state *state, const char *option, const char *text)
 {
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
     if (*end || end == text || errno || v < 1) {
-        argp_error(state, "--run takes a run's id, not '%s'", text);
+        argp_error(state, "--%s takes an id, not '%s'", option, text);
     }
     return v;
 }
@@ -233,7 +251,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case OPT_FORMAT: c->o.format = arg; return 0;
     case OPT_VIEW: c->o.view = arg; return 0;
     case OPT_SIGNATURE: c->o.signature = arg; return 0;
-    case OPT_RUN: c->o.run = number(state, arg); return 0;
+    case OPT_RUN: c->o.run = id_of(state, "run", arg); return 0;
+    case OPT_TASK: c->o.task = id_of(state, "task", arg); return 0;
     case 'o': c->o.output = arg; return 0;
     case ARGP_KEY_ARG:
         if (c->o.n_words == c->command->n_words) {

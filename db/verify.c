@@ -1,6 +1,6 @@
 /* verify.c - does everything in the database follow from its raw data? SQLite's own checks come
- * first, then names against content, then each duel against its pairs, then winners against
- * their duels. Every fault is told; nothing is mended. */
+ * first, then names against content, then each duel against its pairs, then trials, winners and
+ * tie sets against their duels. Every fault is told; nothing is mended. */
 #include <string.h>
 
 #include "db/db_int.h"
@@ -192,7 +192,10 @@ static void check_duel(Checking *c, const DbDuel *d)
     }
     if (c->recompute) {
         DbDuel again = *d;
-        c->recompute(c->ctx, c->db->e, d, process.at, process.n, pair.at, &again);
+        Err err;
+        if (!c->recompute(c->ctx, c->db->e, d, process.at, process.n, pair.at, &again, &err)) {
+            complain(c, "%s: %s.", who, err.text);
+        }
         compare_duel(c, d, &again, who);
     }
 }
@@ -206,19 +209,39 @@ static void check_duels(Checking *c)
     }
 }
 
-/* ---- winners ---- */
+/* ---- what is said of duels elsewhere ---- */
 
-static void check_winners(Checking *c)
+/* A statement whose rows are (run, id of a trial or task), and what is wrong with each. */
+typedef struct Claim {
+    const char *who, *what, *sql;
+} Claim;
+
+static const Claim claims[] = {
+    {"trial", "has another outcome or other code than its last duel",
+     "SELECT t.run, t.idx FROM trial t JOIN duel d ON d.run = t.run AND d.trial = t.idx "
+     "WHERE d.idx = (SELECT max(idx) FROM duel l WHERE l.run = t.run AND l.trial = t.idx "
+     "AND l.stage IN ('search', 'replicate')) AND (d.reason <> t.outcome OR "
+     "d.b_schedule IS NOT t.schedule OR d.b_c_hash IS NOT t.c_hash)"},
+    {"the winner of task", "is not what its title match proved",
+     "SELECT w.run, w.task FROM winner w LEFT JOIN duel d ON d.run = w.run AND d.idx = w.duel "
+     "AND d.task = w.task AND d.stage = 'title' AND d.verdict = 'FASTER' AND d.b_c_hash = "
+     "w.c_hash AND d.a_c_hash = w.default_c_hash AND d.b_schedule = w.schedule AND "
+     "d.a_schedule = w.default_schedule AND d.ratio = w.ratio AND d.ratio_lo IS w.ratio_lo "
+     "AND d.ratio_hi IS w.ratio_hi AND d.b_ns = w.b_ns WHERE d.run IS NULL"},
+    {"the tie set of task", "has a schedule that no match found equivalent",
+     "SELECT t.run, t.task FROM tie_set t LEFT JOIN duel d ON d.run = t.run AND d.idx = t.duel "
+     "AND d.task = t.task AND d.stage = 'equivalence' AND d.verdict = 'EQUIVALENT' AND "
+     "d.b_c_hash = t.c_hash WHERE t.duel IS NOT NULL AND d.run IS NULL"},
+};
+
+static void check_claims(Checking *c)
 {
-    DbSql *q =
-        db_sql(c->db, "SELECT w.run, w.task FROM winner w LEFT JOIN duel d ON d.run = "
-                      "w.run AND d.idx = w.duel AND d.task = w.task AND d.stage = 'title' "
-                      "AND d.verdict = 'FASTER' AND d.b_c_hash = w.c_hash AND d.a_c_hash "
-                      "= w.default_c_hash AND d.b_schedule = w.schedule AND d.a_schedule "
-                      "= w.default_schedule AND d.ratio = w.ratio WHERE d.run IS NULL");
-    while (db_sql_next(q)) {
-        complain(c, "Run %lld: the winner of task %lld is not what its title match proved.",
-                 (long long)db_sql_cell(q, 0).i, (long long)db_sql_cell(q, 1).i);
+    for (size_t i = 0; i < countof(claims); i++) {
+        DbSql *q = db_sql(c->db, claims[i].sql);
+        while (db_sql_next(q)) {
+            complain(c, "Run %lld: %s %lld %s.", (long long)db_sql_cell(q, 0).i, claims[i].who,
+                     (long long)db_sql_cell(q, 1).i, claims[i].what);
+        }
     }
 }
 
@@ -227,7 +250,7 @@ int64_t db_verify(Db *db, DbRecompute *recompute, DbComplain *complain_to, void 
     Checking c = {db, recompute, complain_to, ctx, 0};
     static void (*const checks[])(Checking * c) = {
         check_file,  check_machines, check_toolchains, check_kernels,
-        check_tasks, check_spaces,   check_duels,      check_winners};
+        check_tasks, check_spaces,   check_duels,      check_claims};
     for (size_t i = 0; i < countof(checks); i++) {
         checks[i](&c);
     }

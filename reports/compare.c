@@ -262,6 +262,11 @@ static void compare_schedules(Report *r)
     }
 }
 
+static bool is_number(const char *word)
+{
+    return *word && strspn(word, "0123456789") == strlen(word);
+}
+
 static bool is_file(const char *path)
 {
     struct stat st;
@@ -272,8 +277,8 @@ void report_compare(Report *r)
 {
     if (is_file(r->word[0]) && is_file(r->word[1])) {
         compare_files(r);
-    } else if (strspn(r->word[0], "0123456789") == strlen(r->word[0]) ||
-               report_is_run(r, r->word[0]) || report_is_run(r, r->word[1])) {
+    } else if (is_number(r->word[0]) || report_is_run(r, r->word[0]) ||
+               report_is_run(r, r->word[1])) {
         compare_runs(r);
     } else {
         compare_schedules(r);

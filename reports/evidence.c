@@ -297,7 +297,7 @@ static void one_duel(Report *r, int64_t run, int64_t duel)
 
 /* ---- several ---- */
 
-/* Of a run all duels, else those that winners stand on. */
+/* Of a run all duels, else those that winners stand on, and all comparisons that were asked for. */
 static void list_duels(Report *r, int64_t run)
 {
     int n = 0, n_wrong = 0;
@@ -305,8 +305,9 @@ static void list_duels(Report *r, int64_t run)
     DbSql *q =
         QUERY(r,
               "SELECT d.run, d.idx FROM duel d WHERE (d.run = ?1 OR (?1 = "
-              "-9223372036854775807 - 1 AND EXISTS (SELECT 1 FROM winner w WHERE w.run = "
-              "d.run AND w.task = d.task AND w.duel = d.idx))) AND ?2 IN (d.task, "
+              "-9223372036854775807 - 1 AND (d.stage = 'compare' OR EXISTS (SELECT 1 FROM "
+              "winner w WHERE w.run = d.run AND w.task = d.task AND w.duel = d.idx)))) AND "
+              "?2 IN (d.task, "
               "-9223372036854775807 - 1) ORDER BY d.run, d.idx",
               run, r->task);
     while (db_sql_next(q)) {
@@ -319,7 +320,8 @@ static void list_duels(Report *r, int64_t run)
                            : "all say what is stored");
         report_say(r, "`report evidence RUN DUEL` shows the processes and pairs of one.");
     } else if (report_has_runs(r)) {
-        report_say(r, "No winner is recorded, so there is no claim to show evidence for.");
+        report_say(r, "No winner and no comparison is recorded, so there is no claim to show "
+                      "evidence for.");
     }
 }
 

@@ -61,14 +61,15 @@ typedef struct Group { /* a task on a kind of machine with a compiler */
     int64_t n_trials, n_failed, n_changes, n_ended;
 } Group;
 
-/* Every bare column is of the newest run: SQLite takes them from the row of the one max(). */
+/* Of runs that searched. Every bare column is of the newest: SQLite takes them from the row of the
+ * one max(). */
 static const char select_groups[] =
     "SELECT rt.task, r.machine, r.toolchain, t.n_threads, count(*), r.id, rt.label, t.sizes, "
     "t.regime, m.brand, c.version, rt.default_schedule, rt.why, rt.ending, "
     "max(r.started_ns * 1.0) FROM run_task rt JOIN run r ON r.id = rt.run JOIN task t ON t.id "
     "= "
     "rt.task JOIN machine m ON m.id = r.machine JOIN toolchain c ON c.id = r.toolchain "
-    "WHERE (?1 IN (rt.task, -9223372036854775807 - 1)) AND "
+    "WHERE rt.space IS NOT NULL AND (?1 IN (rt.task, -9223372036854775807 - 1)) AND "
     "(?2 IN (rt.run, -9223372036854775807 - 1)) "
     "GROUP BY rt.task, m.hard, c.hard ORDER BY rt.label, t.sizes, t.n_threads, rt.task";
 
@@ -135,7 +136,8 @@ static void count_cost(Report *r, Group *g)
                            "decide_ns + duel_ns + waited_ns), (SELECT count(*) FROM trial x "
                            "JOIN run r ON r.id = x.run WHERE x.task = ?1 AND x.status <> "
                            "'ok'" OF_GROUP ") FROM v_phase_time v JOIN run r ON r.id = v.run "
-                           "WHERE v.task = ?1" OF_GROUP,
+                           "JOIN run_task rt ON rt.run = v.run AND rt.task = v.task WHERE "
+                           "v.task = ?1 AND rt.space IS NOT NULL" OF_GROUP,
                            g);
     while (db_sql_next(q)) {
         g->n_trials = (int64_t)db_sql_cell(q, 0).r;
@@ -318,6 +320,23 @@ static void say_failures(Report *r)
     }
 }
 
+static void say_compared(Report *r)
+{
+    DbSql *q = QUERY(r,
+                     "SELECT count(*) FROM duel WHERE stage = 'compare' AND ?1 IN (task, "
+                     "-9223372036854775807 - 1) AND ?2 IN (run, -9223372036854775807 - 1)",
+                     r->task, r->run);
+    while (db_sql_next(q)) {
+        if (cell_int(q, 0) > 0) {
+            report_say(
+                r,
+                "%lld duels were asked for without a search: `report evidence` has them, "
+                "`report rivals` and `report knobs` those they are about.",
+                (long long)cell_int(q, 0));
+        }
+    }
+}
+
 static void add_group(Report *r, DbSql *q, Roofline *roof)
 {
     Group g = {.task = cell_int(q, 0),
@@ -360,5 +379,6 @@ void report_summary(Report *r)
         say_where(r);
         say_confidence(r);
         say_failures(r);
+        say_compared(r);
     }
 }

@@ -19,7 +19,7 @@ const Sheet sheet_task_runs = {
      {"trials", NUMBER, "candidates tried"},
      {"failed", NUMBER, "of them those that did not end well"},
      {"space", NUMBER, "candidates that are legal"},
-     {"answer", 0, "winner, or the default was kept"},
+     {"answer", 0, "winner, or the default was kept; no search: it only compared"},
      {"result", PEOPLE, "winner against default, with its interval"},
      {"ratio", NUMBER | MACHINE, "time of the winner by that of the default"},
      {"ratio_lo", NUMBER | MACHINE, "lower end of its interval"},
@@ -60,7 +60,7 @@ static const char *or_empty(const char *s)
 
 static void put_run(Report *r, DbSql *q)
 {
-    bool won = cell_int(q, 14);
+    bool won = cell_int(q, 14), searched = cell_int(q, 6) != DB_NONE;
     const char *ending = cell_text(r, q, 11);
     cell_add(r, "%s", db_sql_cell(q, 0).text);
     cell_add_time(r, cell_int(q, 1));
@@ -69,7 +69,11 @@ static void put_run(Report *r, DbSql *q)
     cell_add_int(r, cell_int(q, 4));
     cell_add_int(r, cell_int(q, 5));
     cell_add_int(r, cell_int(q, 6));
-    cell_add(r, "%s", won ? "winner" : ending ? "default kept" : "open");
+    cell_add(r, "%s",
+             won         ? "winner"
+             : !searched ? "no search"
+             : ending    ? "default kept"
+                         : "open");
     cell_add(r, "%s", interval_text(r->a, cell_real(q, 7), cell_real(q, 8), cell_real(q, 9)));
     cell_add_number(r, cell_real(q, 7), "%.4f");
     cell_add_number(r, cell_real(q, 8), "%.4f");

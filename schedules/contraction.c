@@ -4,13 +4,17 @@
  *                                                (without lanes the same, of scalars)
  *     lanes along k    n.o m.o k.o [m.i n.i k.i] mr x nr dot products with private sums
  *
+ * Blocks of a long reduction stand inside a tile, or around all tiles of rows, which then find
+ * their part of a panel in a cache: n.o k.o m.o k.i [m.i n.i].
+ * Turns of the batch that read the same along n may be rows of the tile too: h.o n.o k [h.i n.i].
  * A cut makes two of n's loops, n.0 and n.1, each with the same steps. The loop that threads
  * share stands outermost. needs: what look_contraction found. breaks: nothing; whether it is
  * legal, the mechanism says. */
 #include "schedules/schedules_int.h"
 
 #define LINE_BYTES 64
-#define MAX_LINES 4 /* fetched ahead at one turn, in all panels (MAX_READS is as many) */
+#define MAX_LOOSE_LINES 8 /* fetched ahead at one turn, of the one operand that is loose */
+#define MAX_LINES 4       /* fetched ahead at one turn, in all panels (MAX_READS is as many) */
 
 typedef struct Builder {
     const Kernel *k;
@@ -29,15 +33,20 @@ static bool lanes_k(const Tile *t)
     return t->lanes > LANES_STAGED;
 }
 
+int tile_rows(const Look *l, const Tile *tile)
+{
+    return tile->mr * (tile->group ? (int)l->c.group : 1);
+}
+
 int tile_registers(const Look *l, const Target *t, const Tile *tile)
 {
-    int sums = l->c.n_sums;
+    int sums = l->c.n_sums, rows = tile_rows(l, tile);
     if (lanes_k(tile)) {
-        return sums * tile->mr * tile->nr * (int)blocks(tile->lanes, t->lanes) + tile->mr + 1;
+        return sums * rows * tile->nr * (int)blocks(tile->lanes, t->lanes) + rows + 1;
     }
     int vectors = tile->lanes == LANES_NONE ? tile->nr : (int)blocks(tile->nr, t->lanes);
     bool from_memory = t->feature == FEAT_AVX512F; /* one element is spread as it is read */
-    return sums * (tile->mr + 1) * vectors + (tile->lanes == LANES_NONE || !from_memory);
+    return sums * (rows + 1) * vectors + (tile->lanes == LANES_NONE || !from_memory);
 }
 
 /* Tiles of rows read one panel again and again: L2 or this thread's share of L3 should hold
@@ -102,6 +111,10 @@ static void split_all(Builder *b)
     if (tiles_m(b)) {
         schedule_add(b->s, STEP_SPLIT, "%s %d switch", b->m, b->t->mr);
     }
+    if (b->t->group) {
+        schedule_add(b->s, STEP_SPLIT, "%s %d", axis_text(b->k, b->c->shared),
+                     (int)b->c->group);
+    }
     if (lanes_k(b->t)) {
         schedule_add(b->s, STEP_SPLIT, "%s %d peel", b->red, b->t->lanes);
         return;
@@ -111,6 +124,9 @@ static void split_all(Builder *b)
     }
     if (b->t->ku > 1) {
         schedule_add(b->s, STEP_SPLIT, "%s%s %d peel", b->red, b->t->kc ? ".i" : "", b->t->ku);
+    }
+    if (b->t->around) {
+        schedule_add(b->s, STEP_RESUME, "%s%s", b->red, b->half[0]);
     }
 }
 
@@ -131,7 +147,7 @@ static void add_n(const Builder *b, int piece, Words *w)
 static void add_batch(const Builder *b, Words *w)
 {
     if (b->c->shared >= 0) {
-        word_add(w, ' ', axis_text(b->k, b->c->shared), "");
+        word_add(w, ' ', axis_text(b->k, b->c->shared), b->t->group ? ".o" : "");
     }
     for (int i = 0; i < b->c->batch.n; i++) {
         if (b->c->batch.at[i] != b->c->shared) {
@@ -168,12 +184,18 @@ static void order_piece(const Builder *b, int piece)
         add_batch(b, &w);
         add_first(b, piece, &w);
     }
+    if (b->t->around) {
+        word_add(&w, ' ', b->red, b->half[0]);
+    }
     add_second(b, piece, &w);
-    for (int i = 0; i < b->n_halves - lanes_k(b->t); i++) {
+    for (int i = b->t->around; i < b->n_halves - lanes_k(b->t); i++) {
         word_add(&w, ' ', b->red, b->half[i]);
     }
     if (tiles_m(b)) {
         word_add(&w, ' ', b->m, ".i");
+    }
+    if (b->t->group) {
+        word_add(&w, ' ', axis_text(b->k, b->c->shared), ".i");
     }
     if (tiles_n(b)) {
         word_add(&w, ' ', b->piece[piece], ".i");
@@ -200,6 +222,9 @@ static void annotate(const Builder *b)
     if (tiles_m(b)) {
         schedule_add(b->s, STEP_UNROLL, "%s.i", b->m);
     }
+    if (b->t->group) {
+        schedule_add(b->s, STEP_UNROLL, "%s.i", axis_text(b->k, b->c->shared));
+    }
     if (!along_k && b->t->ku > 1) {
         schedule_add(b->s, STEP_UNROLL, "%s%s", b->red, b->half[b->n_halves - 1]);
     }
@@ -211,8 +236,8 @@ static void annotate(const Builder *b)
 
 /* ---- where operands lie ---- */
 
-/* The order in which the loops read it: batch, n.o, the reduction, n.i; lanes along k stay
- * innermost. */
+/* The order in which the loops read it: batch, n.o, the reduction, n.i (blocks of it before n.o
+ * where the loops have them there); lanes along k stay innermost. */
 static void pack_one(const Builder *b, int panel)
 {
     Words w = {""};
@@ -221,8 +246,12 @@ static void pack_one(const Builder *b, int panel)
     for (int i = 0; i < batch->n; i++) {
         word_add(&w, ',', axis_text(b->k, batch->at[i]), "");
     }
+    int before = b->t->around && b->t->m_outer;
+    if (before) {
+        word_add(&w, ',', b->red, b->half[0]);
+    }
     word_add(&w, ',', b->piece[0], tiles_n(b) ? ".o" : "");
-    for (int i = 0; i < b->n_halves - lanes_k(b->t); i++) {
+    for (int i = before; i < b->n_halves - lanes_k(b->t); i++) {
         word_add(&w, ',', b->red, b->half[i]);
     }
     if (tiles_n(b)) {
@@ -242,15 +271,10 @@ int64_t panel_bytes(const Kernel *k, const Contraction *c, const Tile *t)
     return axis_constant(k, c->red) * t->nr * (t->bf16 ? 2 : 4);
 }
 
-#define MOST_AHEAD (1 << 18) /* bytes: two such panels leave room in a second-level cache */
-#define FAR_AHEAD 8192       /* where a panel is larger, or of no known size */
-
 /* Every tile of rows asks for the same lines of the next panel, so it is there when it begins. */
 static int64_t bytes_ahead(const Builder *b)
 {
-    int64_t bytes = panel_bytes(b->k, b->c, b->t);
-    bool fits = bytes > 0 && bytes <= MOST_AHEAD;
-    return b->t->prefetch != PREFETCH_PANEL ? b->t->prefetch : fits ? bytes : FAR_AHEAD;
+    return b->t->prefetch == PREFETCH_PANEL ? panel_bytes(b->k, b->c, b->t) : b->t->prefetch;
 }
 
 /* At each turn of the innermost loop that is one, as many lines as the turn reads. */
@@ -265,6 +289,26 @@ static void prefetch_one(const Builder *b, int panel)
         schedule_add(b->s, STEP_PREFETCH, "%s %s%s %d",
                      b->k->operand.at[b->c->panel[panel]].name, b->red, half,
                      (int)bytes_ahead(b) + i * LINE_BYTES);
+    }
+}
+
+/* What groups of the batch read: lanes along k take nr rows of it at a turn of n.o, lanes along n
+ * a part of a row at a turn of the reduction. */
+static void prefetch_loose(const Builder *b, int loose)
+{
+    Words axis = {""};
+    int64_t elements = b->t->nr;
+    if (lanes_k(b->t)) {
+        add_n(b, 0, &axis);
+        elements *= axis_constant(b->k, b->c->red);
+    } else {
+        word_add(&axis, ' ', b->red, b->half[b->n_halves - 1 - (b->t->ku > 1)]);
+        elements *= b->t->ku;
+    }
+    int64_t lines = blocks(elements * (int64_t)sizeof(float), LINE_BYTES);
+    for (int i = 0; i < (lines < MAX_LOOSE_LINES ? lines : MAX_LOOSE_LINES); i++) {
+        schedule_add(b->s, STEP_PREFETCH, "%s %s %d", b->k->operand.at[b->c->loose[loose]].name,
+                     axis.text, b->t->prefetch + i * LINE_BYTES);
     }
 }
 
@@ -285,7 +329,7 @@ static void share(const Builder *b)
 {
     Words w = {""};
     if (b->t->par == PAR_BATCH && b->c->shared >= 0) {
-        word_add(&w, ' ', axis_text(b->k, b->c->shared), "");
+        word_add(&w, ' ', axis_text(b->k, b->c->shared), b->t->group ? ".o" : "");
     } else if (b->t->par == PAR_OUTER) {
         add_first(b, 0, &w);
     } else {
@@ -311,6 +355,9 @@ void contraction_schedule(const Look *l, const Recipe *p, Schedule *out)
     }
     for (int i = 0; packs(&b) && p->tile.prefetch && i < l->c.n_panels; i++) {
         prefetch_one(&b, i);
+    }
+    if (p->tile.prefetch && p->tile.group) {
+        prefetch_loose(&b, 0);
     }
     if (p->tile.lanes == LANES_STAGED) {
         stage_all(&b);

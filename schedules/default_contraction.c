@@ -2,15 +2,18 @@
  * operands go into panels; lanes along the reduction where they cannot.
  *
  *     many rows     mr x 2 vectors: as many rows as leave a register for every vector of the
- *                   panels and one for the other factor; the next panel is fetched meanwhile
+ *                   panels and one for the other factor; the panels are fetched far ahead
  *     2..14 rows    exactly these
  *     one row       up to 4 vectors wide: nothing is reused, memory is all that counts
- *     attention     of one row: many short dot products beside each other, or all columns at once
+ *     attention     of one row: heads that share keys are rows of a tile; else many short dot
+ *                   products beside each other, or all columns at once
  *
  * Figures are what was measured best on AVX-512; other targets follow by their registers. */
 #include "schedules/schedules_int.h"
 
-#define PREFETCH_BYTES 1024
+#define PREFETCH_ONE_ROW 1024 /* bytes ahead in a panel */
+#define PREFETCH_ROWS 16384   /* the same for many rows, of which each tile takes its time */
+#define PREFETCH_CACHE 4096   /* bytes ahead in keys and values */
 #define MAX_ROWS 14 /* of a tile; with so few in all the panels are read once: memory bound */
 #define UNKNOWN_ROWS 12     /* of a tile where m is not known: its tails cost less code */
 #define SMALL_WORK 20000    /* products that take less than waking another thread */
@@ -18,7 +21,8 @@
 #define ONE_ROW_VECTORS_K 4
 #define ATTENTION_COLUMNS_K 16 /* of one row and no weights: what ends a dot product is dear */
 #define ATTENTION_LANES_K 8
-#define STAGED_ROWS 32 /* so many rows make up for copying a tile first */
+#define MOST_BLOCK (1 << 18) /* bytes of a panel that stay in a second-level cache */
+#define STAGED_ROWS 32       /* so many rows make up for copying a tile first */
 
 static int64_t rows_of(const Look *l, const PickHint *hint)
 {
@@ -61,6 +65,14 @@ static int64_t batch_of(const Look *l, const PickHint *hint)
     return l->c.shared < 0 ? 1 : blocks(axis_extent(l->k, hint, l->c.shared), 1);
 }
 
+/* One row of attention: heads that share keys are rows of a tile, where that leaves every thread
+ * a group. */
+static bool groups_fit(const Look *l, const PickHint *hint, bool panels)
+{
+    return l->c.group > 0 && !panels && rows_of(l, hint) == 1 &&
+           batch_of(l, hint) / l->c.group >= hint_threads(hint);
+}
+
 /* For one row: the width at which the busiest thread reads least; the widest of these. */
 static int wide_columns(const Look *l, const PickHint *hint, bool panels)
 {
@@ -79,7 +91,7 @@ static int wide_columns(const Look *l, const PickHint *hint, bool panels)
  * then is outermost. */
 static void share(const Look *l, const PickHint *hint, Tile *t)
 {
-    int64_t batch = batch_of(l, hint);
+    int64_t batch = batch_of(l, hint) / (t->group ? l->c.group : 1);
     int64_t m = blocks(rows_of(l, hint), t->mr);
     int64_t n = blocks(axis_extent(l->k, hint, l->c.n), t->nr);
     int64_t threads = hint_threads(hint), most = m > n ? m : n;
@@ -94,6 +106,21 @@ static void share(const Look *l, const PickHint *hint, Tile *t)
     }
 }
 
+/* A panel so long that each tile of rows would fetch it anew is read in blocks that stay. */
+static void block(const Look *l, Tile *t)
+{
+    int64_t k = axis_constant(l->k, l->c.red), kc = k;
+    int64_t n = axis_constant(l->k, l->c.n);
+    if (!t->panels || t->mr == 1 || t->cut || t->kc || !l->c.resumes || n % t->nr) {
+        return;
+    }
+    while (kc * t->nr * (int64_t)sizeof(float) > MOST_BLOCK && kc % 2 == 0) {
+        kc /= 2;
+    }
+    t->around = kc < k;
+    t->kc = kc < k ? (int)kc : 0;
+}
+
 static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int lanes)
 {
     const Target *t = hint_target(hint);
@@ -103,22 +130,26 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
     Tile tile = {.lanes = lanes,
                  .mr = m == 1 ? 1 : rows_for(m, rows_that_fit(&l->c, t, nr)),
                  .nr = nr,
-                 .ku = m == 1 && !panels && l->c.chunk == 0 ? 2 : 1,
+                 .ku = 1,
                  .kc = (int)l->c.chunk,
+                 .group = lanes == LANES_N && groups_fit(l, hint, panels),
                  .cut = l->c.cut != NULL,
                  .panels = panels,
                  .prefetch = !panels  ? 0
-                             : m == 1 ? PREFETCH_BYTES
-                                      : PREFETCH_PANEL,
+                             : m == 1 ? PREFETCH_ONE_ROW
+                                      : PREFETCH_ROWS,
                  .bf16 = few,
                  .fma = hint_target(hint)->fused,
                  .approx = exp_for(hint, l->c.exp)};
+    tile.prefetch = tile.group && !tile.cut ? PREFETCH_CACHE : tile.prefetch;
+    tile.ku = m == 1 && !panels && !tile.group && l->c.chunk == 0 ? 2 : 1;
     while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
     }
-    if (tile.prefetch == PREFETCH_PANEL && panel_bytes(l->k, &l->c, &tile) <= MOST_PREFETCH) {
+    if (tile.panels && m != 1 && panel_bytes(l->k, &l->c, &tile) <= PREFETCH_ONE_ROW) {
         tile.prefetch = 0; /* what is so near is there */
     }
+    block(l, &tile);
     share(l, hint, &tile);
     return tile;
 }
@@ -139,7 +170,8 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
     const Target *t = hint_target(hint);
     int64_t m = rows_of(l, hint), k = axis_constant(l->k, l->c.red);
     int64_t n = axis_constant(l->k, l->c.n);
-    int64_t widest = m == 1 ? ONE_ROW_VECTORS_K * t->lanes : t->lanes;
+    bool group = groups_fit(l, hint, false);
+    int64_t widest = m == 1 && !group ? ONE_ROW_VECTORS_K * t->lanes : t->lanes;
     int side = square_that_fits(&l->c, t), columns = m == 1 ? ONE_ROW_COLUMNS_K : side;
     Tile tile = {.lanes = (int)power_below(k < 1 ? widest : k, widest),
                  .mr = m < 0 || m > side ? side
@@ -147,6 +179,8 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
                                          : (int)m,
                  .nr = n >= 1 && n < columns ? (int)n : columns,
                  .ku = 1,
+                 .group = group,
+                 .prefetch = group && !l->c.cut ? PREFETCH_CACHE : 0,
                  .cut = l->c.cut != NULL,
                  .fma = hint_target(hint)->fused,
                  .approx = exp_for(hint, l->c.exp)};
@@ -207,7 +241,8 @@ static bool along_n(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 static bool along_k(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     Tile t = lanes_along_k(l, hint), of_cache = lanes_along_k_of_cache(l, hint);
-    bool cache = rows_of(l, hint) == 1 && l->c.n_panels == 0 && axis_constant(l->k, l->c.n) < 0;
+    bool cache = rows_of(l, hint) == 1 && l->c.n_panels == 0 && !t.group &&
+                 axis_constant(l->k, l->c.n) < 0;
     return t.lanes > LANES_STAGED &&
            ((cache && propose(e, l, hint, of_cache, out)) || propose(e, l, hint, t, out));
 }

@@ -4,6 +4,8 @@
  * nothing. */
 #include "schedules/schedules_int.h"
 
+#define MAX_GROUP 16 /* rows that might fit a tile */
+
 typedef struct Product {
     const Expr *a, *b;
 } Product;
@@ -131,6 +133,47 @@ static void give_operand(const Kernel *k, Contraction *c, const Phase *p, int op
     c->panel[c->n_panels++] = operand;
 }
 
+/* ---- groups ---- */
+
+typedef struct Group {
+    const Contraction *c;
+    int n_axis,
+        n_shared; /* places of `shared` in what is read along n; those below its divisor */
+    int64_t by;
+} Group;
+
+static void find_shared(const Expr *x, void *ctx)
+{
+    Group *g = ctx;
+    g->n_axis += x->kind == X_AXIS && x->id == g->c->shared;
+    if (x->kind == X_OP && x->op == S_IDIV && x->b->kind == X_CONST && x->a->kind == X_AXIS &&
+        x->a->id == g->c->shared && (g->n_shared == 0 || g->by == x->b->value.i)) {
+        g->by = x->b->value.i;
+        g->n_shared++;
+    }
+}
+
+static void find_grouped_read(const Expr *x, void *ctx)
+{
+    const Group *g = ctx;
+    if (x->kind == X_LOAD && expr_has_axis(x->a, g->c->n)) {
+        expr_visit(x->a, find_shared, ctx);
+    }
+}
+
+/* Heads of attention that share keys and values: what is read along n depends on h / 7 alone. */
+static int64_t group_of(const Kernel *k, const Contraction *c, const Phase *p)
+{
+    Group g = {.c = c};
+    if (c->shared < 0) {
+        return 0;
+    }
+    reduction_visit(p, find_grouped_read, &g);
+    int64_t extent = axis_constant(k, c->shared);
+    bool all = g.n_shared > 0 && g.n_shared == g.n_axis;
+    return all && g.by > 1 && g.by <= MAX_GROUP && extent > 0 && extent % g.by == 0 ? g.by : 0;
+}
+
 /* ---- cuts and chunks ---- */
 
 typedef struct Finder {
@@ -159,6 +202,13 @@ static void find_chunk(const Expr *x, void *ctx)
         int64_t extent = axis_constant(f->k, f->c->red), n = x->b->value.i;
         f->c->chunk = n > 1 && extent > n && extent % n == 0 ? n : f->c->chunk;
     }
+}
+
+static bool sum_can_wait(Env *e, const Kernel *k, const Contraction *c)
+{
+    Schedule s = {0};
+    schedule_add(&s, STEP_RESUME, "%s", axis_text(k, c->red));
+    return schedule_legal(e, k, &s, NULL);
 }
 
 static void give_cut(Env *e, const Kernel *k, Contraction *c, const Phase *p)
@@ -203,5 +253,7 @@ bool look_contraction(Env *e, const Kernel *k, Contraction *c)
         give_operand(k, c, p, i);
     }
     give_cut(e, k, c, p);
+    c->resumes = sum_can_wait(e, k, c);
+    c->group = c->n_loose == 1 && !c->loose_all ? group_of(k, c, p) : 0;
     return true;
 }

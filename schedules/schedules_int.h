@@ -71,6 +71,7 @@ bool schedule_legal(Env *e, const Kernel *k, const Schedule *s, Err *why);
 typedef struct Contraction {
     AxisList batch; /* space axes that neither or both factors of the products vary along */
     int shared;     /* the batch axis that threads can share; -1: none turns more than once */
+    int64_t group;  /* so many turns of `shared` read the same along n; 0: each reads its own */
     int m, n;       /* one factor varies along n, the other along m; m -1: along no axis */
     int red;        /* the reduce axis */
     int n_sums;
@@ -82,6 +83,7 @@ typedef struct Contraction {
     int loose_piece[MAX_READS]; /* 1: only below the cut; 2: only from it on; 0: anywhere */
     bool loose_all;             /* more of them than are listed */
     const char *cut;            /* "n < cut" chooses what is read; NULL: nothing does */
+    bool resumes;               /* a sum can wait in the output between blocks of red */
     int64_t chunk;              /* an index holds red / chunk or red % chunk; 0: none does */
     bool exp;
 } Contraction;
@@ -123,7 +125,8 @@ bool look_contraction(Env *e, const Kernel *k, Contraction *c); /* false: it is 
 enum { LANES_NONE, LANES_N, LANES_STAGED }; /* Tile.lanes; else so many along the reduction */
 enum { PAR_NONE, PAR_BATCH, PAR_OUTER };    /* Tile.par: of m and n the outer one */
 enum { EXP_LIBM, EXP_POLYNOMIAL, EXP_FUSED };
-enum { MOST_PREFETCH = 4096 };       /* a distance; a panel that is a distance too is larger */
+enum { MOST_PREFETCH = 1 << 14 };    /* a distance; a panel that is a distance too is larger */
+enum { MOST_AHEAD = 1 << 18 };       /* of two such panels a second-level cache has room */
 enum { PREFETCH_PANEL = 1 };         /* Tile.prefetch: the same place of the next panel */
 enum { TAIL_BY_PEEL, TAIL_BY_MASK }; /* RowRecipe.tail, PointRecipe.tail */
 
@@ -135,6 +138,8 @@ typedef struct Tile {
     int nr;       /* columns; 1: n stays a loop */
     int ku;       /* unroll of the reduction; 1: none */
     int kc;       /* the reduction in blocks of this many; 0: none */
+    int around;   /* these blocks stand around the loop over tiles of rows */
+    int group;    /* a tile has rows of all turns of the batch that read the same along n */
     int cut;      /* n is cut where what is read changes */
     int panels;   /* pack what can be packed */
     int m_outer;  /* the loop over tiles of m stands outside that of n */
@@ -178,6 +183,7 @@ DefaultFn default_contraction, default_row, default_elementwise, default_gather,
 
 /* contraction.c: registers for accumulators, the vectors of one factor and one of the other; and
  * whether the caches hold a panel until the next tile of rows reads it again */
+int tile_rows(const Look *l, const Tile *tile);
 int tile_registers(const Look *l, const Target *t, const Tile *tile);
 bool panel_fits(const Look *l, const PickHint *hint, const Tile *tile);
 /* Of one operand; not above 0 where k is not known. */

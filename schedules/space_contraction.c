@@ -7,8 +7,26 @@
 
 #define MAX_ROWS 14
 #define MAX_COLUMNS 16
+#define MAX_BLOCK 4096 /* of the reduction: as large as a split can be */
 
-enum { LANES, MR, NR, KU, KC, CUT, PANELS, M_OUTER, PAR, PREFETCH, BF16, FMA, APPROX, N_KNOBS };
+enum {
+    LANES,
+    MR,
+    NR,
+    KU,
+    KC,
+    AROUND,
+    GROUP,
+    CUT,
+    PANELS,
+    M_OUTER,
+    PAR,
+    PREFETCH,
+    BF16,
+    FMA,
+    APPROX,
+    N_KNOBS
+};
 #define BIT(knob) (1u << (knob))
 
 /* clang-format off */
@@ -18,6 +36,8 @@ static const KnobRow knobs[N_KNOBS] = {
     [NR] = {"nr", offsetof(Tile, nr), "columns of the register tile, or dot products side by side", {NULL}, NULL},
     [KU] = {"ku", offsetof(Tile, ku), "turns of the reduction written out", {NULL}, NULL},
     [KC] = {"kc", offsetof(Tile, kc), "the reduction in blocks", {"whole"}, NULL},
+    [AROUND] = {"blocks", offsetof(Tile, around), "blocks of the reduction inside each tile, or around all tiles of rows", {"inside", "around"}, NULL},
+    [GROUP] = {"group", offsetof(Tile, group), "turns of the batch that read the same along n are rows of the tile", {"no", "yes"}, NULL},
     [CUT] = {"cut", offsetof(Tile, cut), "loops of their own on both sides of the index where another operand is read", {"no", "yes"}, NULL},
     [PANELS] = {"layout", offsetof(Tile, panels), "constant operands as they are, or in panels", {"rows", "panels"}, NULL},
     [M_OUTER] = {"outer", offsetof(Tile, m_outer), "which of the two loops over tiles is outside", {"n", "m"}, NULL},
@@ -114,9 +134,15 @@ static void reduction_choices(Space *s, const Look *l)
             choice_add(&s->knob[KC], kc);
         }
     }
+    for (int part = 2; part <= 8 && l->c.resumes && k % part == 0; part *= 2) {
+        if (k / part >= 64 && k / part <= MAX_BLOCK) {
+            choice_add(&s->knob[KC], (int)(k / part));
+        }
+    }
     if (l->c.chunk) {
         choice_add(&s->knob[KC], (int)l->c.chunk);
     }
+    choice_flag(&s->knob[AROUND], l->c.resumes && s->knob[KC].n > 1);
 }
 
 static bool can_store_bf16(Env *e, const Look *l, const Facts *f)
@@ -137,6 +163,7 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     in->facts = f;
     tile_choices(s, l, f, vector);
     reduction_choices(s, l);
+    choice_flag(&s->knob[GROUP], l->c.group > 0);
     choice_flag(&s->knob[CUT], l->c.cut != NULL);
     choice_flag(&s->knob[PANELS], l->c.n_panels > 0);
     choice_flag(&s->knob[M_OUTER], l->c.m >= 0 && !axis_is_unit(&l->k->nest, l->c.m));
@@ -150,6 +177,8 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     choice_add(&s->knob[PREFETCH], 0);
     if (l->c.n_panels > 0) {
         choice_add(&s->knob[PREFETCH], PREFETCH_PANEL);
+    }
+    if (l->c.n_panels > 0 || l->c.group) {
         choice_powers(&s->knob[PREFETCH], 256, MOST_PREFETCH);
     }
     choice_flag(&s->knob[BF16], can_store_bf16(e, l, f));
@@ -207,6 +236,13 @@ static bool fits_registers(const SpaceInside *in, const Recipe *p)
     return tile_registers(&in->look, t, &p->tile) <= t->n_registers;
 }
 
+/* Panels and staged tiles name the batch axis as it is. */
+static bool groups(const SpaceInside *in, const Recipe *p)
+{
+    (void)in;
+    return !p->tile.group || (!p->tile.panels && p->tile.lanes != LANES_STAGED);
+}
+
 static bool fits_cache(const SpaceInside *in, const Recipe *p)
 {
     return p->tile.lanes == LANES_NONE || p->tile.lanes > LANES_STAGED ||
@@ -219,6 +255,16 @@ static bool walks_k(const SpaceInside *in, const Recipe *p)
     int64_t k = axis_constant(in->look.k, in->look.c.red);
     bool fits = (k < 0 || t->ku == 1 || t->ku <= k) && (t->kc == 0 || t->kc % t->ku == 0);
     return t->lanes > LANES_N ? t->ku == 1 && t->kc == 0 : fits;
+}
+
+/* Points that are computed beyond the end have no element in which their sum could wait. */
+static bool waits(const SpaceInside *in, const Recipe *p)
+{
+    const Tile *t = &p->tile;
+    int64_t n = axis_constant(in->look.k, in->look.c.n);
+    bool pads = t->panels && in->look.c.n_loose == 0 && t->lanes == LANES_N && t->nr > 1;
+    return !t->around ||
+           (t->kc > 0 && t->lanes <= LANES_N && !t->cut && (!pads || n % t->nr == 0));
 }
 
 static bool packs(const SpaceInside *in, const Recipe *p)
@@ -237,14 +283,22 @@ static bool stages(const SpaceInside *in, const Recipe *p)
 static bool fetches(const SpaceInside *in, const Recipe *p)
 {
     int64_t bytes = panel_bytes(in->look.k, &in->look.c, &p->tile);
-    bool near = p->tile.prefetch == PREFETCH_PANEL && bytes > 0 && bytes <= MOST_PREFETCH;
-    return !p->tile.prefetch || (p->tile.panels && !near);
+    if (p->tile.prefetch == PREFETCH_PANEL) {
+        return p->tile.panels && bytes > MOST_PREFETCH && bytes <= MOST_AHEAD;
+    }
+    return !p->tile.prefetch || p->tile.panels || (p->tile.group && !p->tile.cut);
 }
 
 static bool stores(const SpaceInside *in, const Recipe *p)
 {
     (void)in;
     return p->tile.panels || !p->tile.bf16;
+}
+
+static int64_t batch_turns(const SpaceInside *in, const Tile *t)
+{
+    int64_t n = extent(in, in->look.c.shared);
+    return t->group ? n / in->look.c.group : n;
 }
 
 static bool shares(const SpaceInside *in, const Recipe *p)
@@ -254,7 +308,7 @@ static bool shares(const SpaceInside *in, const Recipe *p)
     int64_t outer =
         t->m_outer ? blocks(extent(in, c->m), t->mr) : blocks(extent(in, c->n), t->nr);
     if (t->par == PAR_BATCH) {
-        return extent(in, c->shared) != 1;
+        return batch_turns(in, t) != 1;
     }
     return t->par != PAR_OUTER || (outer > 1 && (t->m_outer || !t->cut));
 }
@@ -264,7 +318,9 @@ static const Rule rules[] = {
     {{"lanes", "vectors along n are whole powers of two, at least half full; columns that are written out are at most 16"},
      BIT(LANES) | BIT(NR), fits_lanes},
     {{"registers", "accumulators, the vectors of one factor and one of the other fit the vector registers"},
-     BIT(LANES) | BIT(MR) | BIT(NR), fits_registers},
+     BIT(LANES) | BIT(MR) | BIT(NR) | BIT(GROUP), fits_registers},
+    {{"group", "a batch axis that a panel or a staged tile names is not split"},
+     BIT(LANES) | BIT(GROUP) | BIT(PANELS), groups},
     {{"cache", "a panel that tiles of rows read again fits L2 and a thread's share of L3"},
      BIT(LANES) | BIT(NR), fits_cache},
     {{"rows", "a tile has no more rows than m, where m is known"}, BIT(MR), fits_m},
@@ -272,14 +328,17 @@ static const Rule rules[] = {
      BIT(LANES) | BIT(NR) | BIT(PANELS), fits_n},
     {{"reduction", "ku divides kc, neither exceeds k; lanes along k and staged tiles take the reduction whole"},
      BIT(LANES) | BIT(KU) | BIT(KC), walks_k},
+    {{"blocks", "only blocks of the reduction stand around, where no tile is padded and n is not cut"},
+     BIT(LANES) | BIT(NR) | BIT(KC) | BIT(AROUND) | BIT(CUT) | BIT(PANELS), waits},
     {{"strides", "every access has unit stride along the lanes or none"},
      BIT(LANES) | BIT(NR) | BIT(CUT) | BIT(PANELS), strides},
     {{"panels", "a cut leaves no one axis to lay panels out by"}, BIT(CUT) | BIT(PANELS), packs},
     {{"stage", "a staged tile is one of one batch, and serves all its rows: batch outside n outside m"},
      BIT(LANES) | BIT(M_OUTER) | BIT(PAR), stages},
     {{"threads", "the shared loop turns more than once, and is one loop"},
-     BIT(MR) | BIT(NR) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
-    {{"prefetch", "only panels are read in a line that can be foreseen, and the next one is no distance away if it is small"}, BIT(PANELS) | BIT(PREFETCH) | BIT(NR) | BIT(BF16), fetches},
+     BIT(MR) | BIT(NR) | BIT(GROUP) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
+    {{"prefetch", "only panels and what a group shares are read in a line that can be foreseen, and the next panel is a distance away that a cache can hold"},
+     BIT(GROUP) | BIT(CUT) | BIT(PANELS) | BIT(PREFETCH) | BIT(NR) | BIT(BF16), fetches},
     {{"store", "operands change their type only as they are packed"}, BIT(PANELS) | BIT(BF16), stores},
 };
 /* clang-format on */
@@ -303,12 +362,11 @@ static void features(const SpaceInside *in, const Recipe *p, double *out)
     double columns = t->lanes <= LANES_STAGED
                          ? (double)c->n_sums * (double)blocks(t->nr, target->lanes)
                          : t->nr;
+    double rows = tile_rows(&in->look, t);
     int64_t outer = t->m_outer ? blocks(m, t->mr) : blocks(n, t->nr);
-    int64_t turns = t->par == PAR_BATCH   ? extent(in, c->shared)
-                    : t->par == PAR_OUTER ? outer
-                                          : 1;
+    int64_t turns = t->par == PAR_BATCH ? batch_turns(in, t) : t->par == PAR_OUTER ? outer : 1;
     out[0] = tile_registers(&in->look, target, t);
-    out[1] = t->mr * columns / (t->mr + columns);
+    out[1] = rows * columns / (rows + columns);
     out[2] = log2((double)(k > 0 ? k : 1) * t->nr * (t->bf16 ? 2 : 4));
     out[3] = idle(m, t->mr);
     out[4] = idle(n, t->nr);

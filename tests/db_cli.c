@@ -54,7 +54,7 @@ Test(db_cli, usage)
     fails(SCHEDB(&env, "mend"), 2, "there is no command 'mend'");
     fails(SCHEDB(&env, "merge", "a.db"), 2, "say INTO FROM");
     fails(SCHEDB(&env, "verify", "a.db"), 2, "'a.db' is one word too many");
-    fails(SCHEDB(&env, "export", "--run", "x"), 2, "--run takes a run's id");
+    fails(SCHEDB(&env, "export", "--run", "x"), 2, "--run takes an id, not 'x'");
     fails(SCHEDB(&env, "verify", "--frob"), 2, "unrecognized option");
 }
 

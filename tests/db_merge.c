@@ -340,6 +340,97 @@ Test(db_merge, t4_keeps_the_schema)
     json_decref(root);
 }
 
+static json_t *loaded(const char *path)
+{
+    json_error_t why;
+    json_t *root = json_load_file(path, 0, &why);
+    cr_assert(root, "%s", why.text);
+    return root;
+}
+
+static const char *string_in(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    cr_assert(text, "no text '%s'", name);
+    return text;
+}
+
+Test(db_merge, t4_metadata_say_where_and_by_what)
+{
+    Story s[] = {told(1, 4, "-O3"), told(2, 3, "-O2"), told(3, 1, "-O3")};
+    json_t *root = loaded(exported(with("a.db", 3, s), "a.meta.json", "t4-metadata"));
+    cr_expect_str_eq(string_in(root, "schema_version"), "1.0.0");
+    const json_t *all = json_object_get(root, "metadata"),
+                 *hardware = json_object_get(all, "hardware"),
+                 *environment = json_object_get(all, "environment"),
+                 *machines = json_object_get(hardware, "hardware_description"),
+                 *made_by = json_object_get(environment, "requirements");
+    cr_expect_str_eq(string_in(hardware, "operating_system"), "Linux 6.1");
+    cr_assert_eq(json_array_size(machines), 1);
+    cr_expect_str_eq(string_in(json_array_get(machines, 0), "brand"), "A CPU");
+    cr_expect_eq(json_integer_value(json_object_get(json_array_get(machines, 0), "n_cores")),
+                 2);
+    cr_assert_eq(json_array_size(made_by), 2); /* two compilers' flags */
+    cr_expect(strstr(json_string_value(json_array_get(made_by, 0)), "gcc (Debian) 12.2.0"));
+    cr_expect_str_eq(string_in(json_object_get(environment, "device_query"), "time_unit"),
+                     "ms");
+    json_decref(root);
+}
+
+/* Kernel Tuner's own names of what an instance must have. */
+static void check_instance(const json_t *x)
+{
+    static const char *const numbers[] = {"compile_time", "verification_time", "benchmark_time",
+                                          "strategy_time", "framework_time"};
+    for (size_t i = 0; i < countof(numbers); i++) {
+        cr_expect(json_is_number(json_object_get(x, numbers[i])), "%s", numbers[i]);
+    }
+    cr_expect(json_is_array(json_object_get(x, "times")));
+    string_in(x, "timestamp");
+}
+
+Test(db_merge, a_cache_of_kernel_tuner_keeps_its_schema)
+{
+    Story s[] = {told(1, 4, "-O3")};
+    json_t *root = loaded(exported(with("a.db", 1, s), "a.kt.json", "kernel-tuner"));
+    cr_expect_str_eq(string_in(root, "schema_version"), "1.1.0");
+    cr_expect_str_eq(string_in(root, "kernel_name"), "matmul 64x32");
+    cr_expect_str_eq(string_in(root, "problem_size"), "s0=64");
+    cr_expect_str_eq(string_in(root, "objective"), "time");
+    cr_expect(strstr(string_in(root, "device_name"), "A CPU"));
+    const json_t *keys = json_object_get(root, "tune_params_keys"),
+                 *params = json_object_get(root, "tune_params"),
+                 *cache = json_object_get(root, "cache"), *x;
+    cr_assert_eq(json_array_size(keys), 2);
+    cr_expect_str_eq(json_string_value(json_array_get(keys, 0)), "tile");
+    cr_expect_eq(json_array_size(json_object_get(params, "tile")), 3);
+    cr_expect_eq(json_array_size(json_object_get(params, "pack")), 2);
+    cr_assert_eq(json_object_size(cache), 4);
+    cr_assert((x = json_object_get(cache, "2,none")));
+    check_instance(x);
+    cr_expect_float_eq(json_number_value(json_object_get(x, "time")), 0.0005, 0.00001);
+    cr_expect_eq(json_array_size(json_object_get(x, "times")), 9);
+    cr_expect_float_eq(json_number_value(json_object_get(x, "GFLOP/s")), 2090, 50);
+    cr_expect_eq(json_integer_value(json_object_get(x, "tile")), 2);
+    cr_assert((x = json_object_get(cache, "4,panels")));
+    check_instance(x);
+    cr_expect_str_eq(string_in(x, "time"), "RuntimeFailedConfig");
+    json_decref(root);
+}
+
+Test(db_merge, a_cache_of_kernel_tuner_holds_one_search)
+{
+    Story s[] = {told(1, 4, "-O3"), told(2, 4, "-O3")};
+    const char *a = with("a.db", 2, s);
+    Ran r = SCHEDB(&env, "export", "--db", a, "--format", "kernel-tuner");
+    cr_expect_eq(r.status, 1);
+    cr_expect(strstr(r.out, "say which by --run and --task: run 1 task "), "%s", r.out);
+    shows(SCHEDB(&env, "export", "--db", a, "--format", "kernel-tuner", "--run", "2"),
+          "\"cache\": {");
+    r = SCHEDB(&env, "export", "--db", a, "--format", "kernel-tuner", "--run", "7");
+    cr_expect(strstr(r.out, "has no such search"), "%s", r.out);
+}
+
 static int count_of(const char *text, char c)
 {
     int n = 0;
@@ -355,7 +446,7 @@ Test(db_merge, csv_of_any_view)
     const char *a = with("a.db", 1, s);
     const char *text = read_text(&env, exported(a, "a.csv", "csv"));
     cr_expect(!strncmp(text, "run,trial,task,label,", 21), "%s", text);
-    cr_expect(strstr(text, ",ok,promoted,"), "%s", text);
+    cr_expect(strstr(text, ",ok,won,"), "%s", text);
     Ran r = SCHEDB(&env, "export", "--db", a, "--format", "csv", "--view", "v_pairs");
     cr_expect_eq(count_of(r.out, '\n'), 1 + 144);
     r = SCHEDB(&env, "export", "--db", a, "--format", "csv", "--view", "v_nothing");

@@ -112,13 +112,13 @@ static void tell_run(Env *e, void *arg)
 enum { N_PAIRS = 9 };
 
 /* The default at about 1000 ns a call, the challenger at `ratio` of that. */
-static void make_pairs(Telling *t, DbPair *pair, double ratio)
+static void make_pairs(Telling *t, const DbProcess *p, DbPair *pair, double ratio)
 {
     for (int i = 0; i < N_PAIRS; i++) {
         pair[i] = db_blank_pair();
         pair[i].a_ns = 10000 + (int64_t)rng_below(&t->rng, 50);
         pair[i].b_ns = (int64_t)((double)pair[i].a_ns * ratio);
-        pair[i].b_first = (int64_t)rng_below(&t->rng, 2);
+        pair[i].b_first = pair_b_first((uint64_t)p->seed, i);
         pair[i].a_cpu_ns = pair[i].b_cpu_ns = 0;
         pair[i].cpu = 1, pair[i].flags = 0;
     }
@@ -180,7 +180,7 @@ static void tell_title(Telling *t, Env *e, const DbTrial *trial)
     DbPair pairs[13][N_PAIRS], *pair[13];
     for (int i = 0; i < 13; i++) {
         process[i] = a_process(t), pair[i] = pairs[i];
-        make_pairs(t, pairs[i], 0.5 + (double)(t->s->seed % 100) / 1000);
+        make_pairs(t, &process[i], pairs[i], 0.5 + (double)(t->s->seed % 100) / 1000);
     }
     DbDuel d = a_duel(t, "title", 0);
     d.alpha = 0.001, d.theta1 = 0.75, d.n_max = 40;
@@ -190,7 +190,7 @@ static void tell_title(Telling *t, Env *e, const DbTrial *trial)
     w.run = d.run, w.task = d.task, w.schedule = trial->schedule, w.c_hash = trial->c_hash;
     w.trial = trial->idx, w.rank = trial->rank, w.duel = d.idx;
     w.default_schedule = "split n 16 pad", w.default_c_hash = hash_str("default");
-    w.ratio = d.ratio, w.ratio_lo = d.ratio_lo, w.ratio_hi = d.ratio_hi, w.b_ns = 500;
+    w.ratio = d.ratio, w.ratio_lo = d.ratio_lo, w.ratio_hi = d.ratio_hi, w.b_ns = d.b_ns;
     w.at_ns = 3000000;
     db_add_winner(t->db, &w);
     db_add_winner_range(t->db, &(DbWinnerRange){d.run, d.task, 0, 33, 128});
@@ -217,7 +217,7 @@ static void tell_trial(Env *e, void *arg)
     DbTrial r = db_blank_trial();
     r.run = t->told->run, r.idx = t->trial, r.task = t->told->task, r.rank = t->trial;
     r.schedule = schedule_of(t, e), r.status = ok ? "ok" : "wrong";
-    r.outcome = ok ? "promoted" : "failed", r.why = ok ? NULL : "element 3 differs";
+    r.outcome = ok ? "won" : "failed", r.why = ok ? NULL : "element 3 differs";
     r.c_hash = is_last(t) && given ? t->s->c_hash : hash_str(r.schedule), r.batch = 0,
     r.started_ns = 2000000 + t->trial;
     r.build_ns = 40000000, r.verify_ns = 1000000, r.measure_ns = 5000000, r.decide_ns = 1000;
@@ -227,7 +227,7 @@ static void tell_trial(Env *e, void *arg)
     if (ok) {
         DbProcess process = a_process(t);
         DbPair pair[N_PAIRS], *pairs = pair;
-        make_pairs(t, pair, 0.5);
+        make_pairs(t, &process, pair, 0.5);
         DbDuel d = a_duel(t, "search", 100);
         d.trial = r.idx, d.b_name = "candidate", d.b_schedule = r.schedule,
         d.b_c_hash = r.c_hash;

@@ -109,3 +109,125 @@ Test(db_verify, missing_rows_are_named)
     changed("DELETE FROM machine", "A row of run refers to a row of machine that is not there");
     changed("DELETE FROM duel WHERE idx = 3", "that is not there");
 }
+
+/* ---- whatever is flipped ---- */
+
+static const char *one_cell(const char *sql)
+{
+    Db *db = open_db(&env, path, DB_READ);
+    DbSql *q = db_sql(db, sql);
+    cr_assert(db_sql_next(q), "%s", sql);
+    const char *text = arena_str(&env.model, db_sql_cell(q, 0).text);
+    db_sql_end(q);
+    db_close(db);
+    return text;
+}
+
+/* Another value of the same type; of a word that is checked, another word. */
+static const char *flipped(const char *column, const char *type)
+{
+    if (!strcmp(column, "status")) {
+        return "'oom'";
+    }
+    if (strstr(column, "hash") || !strcmp(column, "seal")) {
+        return "'0123456789abcdef0123456789abcdef'";
+    }
+    return !strcmp(type, "TEXT") ? arena_printf(&env.model, "coalesce(%s, '') || 'x'", column)
+                                 : arena_printf(&env.model, "1 - coalesce(%s, 7)", column);
+}
+
+/* Every column that is no part of the key, each flipped alone in one row of the table. */
+static void every_column(const char *table, const char *where)
+{
+    const char *names = arena_printf(
+        &env.model,
+        "SELECT group_concat(name || ' ' || type) FROM pragma_table_info('%s') WHERE pk = 0",
+        table);
+    char *list = arena_str(&env.model, one_cell(names));
+    int n = 0;
+    for (char *at = strtok(list, ","); at; at = strtok(NULL, ","), n++) {
+        char *type = strchr(at, ' ');
+        *type++ = '\0';
+        changed(arena_printf(&env.model,
+                             "PRAGMA foreign_keys = 0; UPDATE %s SET %s = %s WHERE %s", table,
+                             at, flipped(at, type), where),
+                "Run 1, duel 3 (");
+    }
+    cr_expect_gt(n, 5, "%s: %d columns", table, n);
+}
+
+Test(db_verify, whatever_column_of_a_pair_is_flipped_its_duel_is_named)
+{
+    every_column("pair", "run = 1 AND duel = 3 AND process = 7 AND idx = 4");
+}
+
+Test(db_verify, whatever_column_of_a_process_is_flipped_its_duel_is_named)
+{
+    every_column("process", "run = 1 AND duel = 3 AND idx = 7");
+}
+
+Test(db_verify, whatever_column_of_a_duel_is_flipped_it_is_named)
+{
+    every_column("duel", "run = 1 AND idx = 3");
+}
+
+/* ---- behind the seal ---- */
+
+typedef struct Resealed {
+    Db *db;
+    DbDuel d;
+    DbProcess process[16];
+    DbPair *pair[16];
+    int n_pairs[16], n;
+} Resealed;
+
+static void read_duel(Resealed *x, int64_t duel)
+{
+    Arena *a = &env.model;
+    cr_assert(DB_ONE(x->db, DUEL, a, &x->d, 1, duel));
+    DbCursor c = DB_FIND(x->db, PROCESSES, 1, duel);
+    while (db_next(&c, a, &x->process[x->n])) {
+        DbPair *pair = arena_array(a, DbPair, x->process[x->n].n_pairs);
+        DbCursor in = DB_FIND(x->db, PAIRS, 1, duel, x->n);
+        for (int i = 0; db_next(&in, a, &pair[i]); i++) {
+        }
+        x->n_pairs[x->n] = (int)x->process[x->n].n_pairs;
+        x->pair[x->n++] = pair;
+    }
+}
+
+static void add_again(Env *e, void *arg)
+{
+    Resealed *x = arg;
+    (void)e;
+    db_add_whole_duel(x->db, &x->d, x->process, x->n, x->pair, x->n_pairs);
+}
+
+/* A duel with a seal that fits, and one order that its process's seed never drew. */
+Test(db_verify, an_order_that_was_not_drawn_is_named_whatever_the_seal)
+{
+    Resealed x = {.db = open_db(&env, path, DB_WRITE)};
+    read_duel(&x, 3);
+    x.d.idx = 50;
+    x.pair[7][4].b_first = 1 - x.pair[7][4].b_first;
+    db_transact(x.db, add_again, &x);
+    db_close(x.db);
+    Ran r = verify();
+    cr_expect_eq(r.status, 1);
+    cr_expect(strstr(r.out,
+                     "Run 1, duel 50 (title, champion against default): pair 4 of process 7 "
+                     "has an order that its seed did not draw"),
+              "%s", r.out);
+    cr_expect(strstr(r.out, " has 1 faults"), "%s", r.out);
+}
+
+/* What other tables say of duels. */
+Test(db_verify, claims_that_their_duels_do_not_bear_are_named)
+{
+    changed("UPDATE trial SET outcome = 'promoted' WHERE idx = 0",
+            "Run 1: trial 0 has another");
+    changed("UPDATE trial SET c_hash = '00' WHERE idx = 0", "Run 1: trial 0 has another");
+    changed("UPDATE winner SET ratio_hi = 0.2", "the winner of task");
+    changed("UPDATE winner SET b_ns = 1", "the winner of task");
+    changed("UPDATE tie_set SET duel = 2", "the tie set of task");
+}

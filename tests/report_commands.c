@@ -147,9 +147,9 @@ Test(report_commands, evidence_is_counted_again_and_agrees)
 {
     Ran r = REPORT(&env, path, "evidence");
     line_has(line_with(r, "title"), "the pairs agree");
-    shows(r, "2 duels counted again from their raw pairs: all say what is stored.");
+    shows(r, "4 duels counted again from their raw pairs: all say what is stored.");
     r = REPORT(&env, path, "evidence", "1001");
-    shows(r, "7 duels counted again from their raw pairs: all say what is stored.");
+    shows(r, "9 duels counted again from their raw pairs: all say what is stored.");
 }
 
 Test(report_commands, a_changed_pair_is_seen_in_every_report_that_stands_on_it)
@@ -163,6 +163,18 @@ Test(report_commands, a_changed_pair_is_seen_in_every_report_that_stands_on_it)
     line_has(line_with(REPORT(&env, path, "task", "matmul"), "Run 1001"), "NOT PROVED");
     line_has(line_with(REPORT(&env, path, "--format", "text"), "matmul"),
              "12/13 processes, 117 pairs, p 0.011 (NOT as stored)");
+}
+
+Test(report_commands, verify_names_a_calibration_that_its_pairs_do_not_bear)
+{
+    shows(SCHEDB(&env, "verify", "--db", path), "is sound");
+    set_sql(path, "UPDATE calibration SET margin_e4 = 100 WHERE run = 1001");
+    Ran r = SCHEDB(&env, "verify", "--db", path);
+    cr_expect_eq(r.status, 1);
+    cr_expect(strstr(r.out,
+                     "Run 1001, duel 0 (calibrate, copy against default): the calibration "
+                     "that stands on it says other than its pairs"),
+              "%s", r.out);
 }
 
 Test(report_commands, a_claim_that_is_not_its_duels_is_seen)
@@ -225,11 +237,10 @@ Test(report_commands, knobs_show_what_they_explain_and_what_taking_them_out_cost
 Test(report_commands, a_knob_that_decides_explains_nearly_all)
 {
     /* Candidates' times depend on pack alone: 1.04 without, 0.8 with. */
-    set_sql(
-        path,
-        "UPDATE duel SET ratio = 1.04 WHERE stage = 'search' AND b_schedule NOT LIKE '%pack%'");
+    set_sql(path, "UPDATE duel SET ratio = 1.04 WHERE trial IS NOT NULL AND b_schedule NOT "
+                  "LIKE '%pack%'");
     set_sql(path,
-            "UPDATE duel SET ratio = 0.8 WHERE stage = 'search' AND b_schedule LIKE '%pack%'");
+            "UPDATE duel SET ratio = 0.8 WHERE trial IS NOT NULL AND b_schedule LIKE '%pack%'");
     set_sql(path, "UPDATE trial SET incumbent = NULL");
     Ran r = REPORT(&env, path, "knobs", "--task", "matmul");
     line_has(line_with(r, "panels or not"), "pack       100");
@@ -290,7 +301,7 @@ Test(report_commands, what_ran_where_is_told)
     line_has(line_with(REPORT(&env, path, "machine"), "l2_bytes"),
              "1048576                    hard");
     line_has(line_with(REPORT(&env, path, "noise"), "1001"),
-             "equal   0.0021  0.0040     0.01    1.00  wall");
+             "equal   0.0148  0.0125     0.00    2.96  wall");
     line_has(line_with(REPORT(&env, path, "misses"), "layer 0 up"),
              "miss     sizes  the nearest row serves s0=33..128");
 }

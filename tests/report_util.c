@@ -94,13 +94,13 @@ static DbProcess a_process(Teller *t)
 }
 
 /* Whole thousandths of round times, so that ratios come out as they are said. */
-static void make_pairs(Teller *t, DbPair *pair, int n, double ratio)
+static void make_pairs(const DbProcess *p, DbPair *pair, int n, double ratio)
 {
     for (int i = 0; i < n; i++) {
         pair[i] = db_blank_pair();
         pair[i].a_ns = 100000;
         pair[i].b_ns = llround(100000 * ratio);
-        pair[i].b_first = (int64_t)rng_below(&t->rng, 2);
+        pair[i].b_first = pair_b_first((uint64_t)p->seed, i);
         pair[i].a_cpu_ns = pair[i].b_cpu_ns = 0;
         pair[i].cpu = 1, pair[i].flags = 0;
     }
@@ -138,7 +138,8 @@ static void add_duel(Teller *t, DbDuel *d)
     for (int i = 0; i < n; i++) {
         process[i] = a_process(t), pair[i] = pairs[i];
         n_pairs[i] = process[i].n_pairs = match ? N_PAIRS : (int)d->n;
-        make_pairs(t, pairs[i], n_pairs[i], d->ratio * (match ? 0.99 + 0.01 * (i % 3) : 1));
+        make_pairs(&process[i], pairs[i], n_pairs[i],
+                   d->ratio * (match ? 0.99 + 0.01 * (i % 3) : 1));
     }
     Rules rules;
     Terms terms;
@@ -182,16 +183,32 @@ static void fails(Teller *t, int tile, int pack, const char *status, const char 
     add_trial(t, &r);
 }
 
+/* What the protocol does with a candidate of this ratio, all of whose pairs say the same. */
+static const char *outcome_at(double ratio)
+{
+    return ratio < 1      ? "promoted"
+           : ratio > 1.5  ? "screened-r1"
+           : ratio > 1.05 ? "screened-m3"
+                          : "futile";
+}
+
 /* Against the incumbent (DB_NONE: the default) at this ratio. Which trial it is. */
 static int64_t races(Teller *t, int tile, int pack, int64_t incumbent, double ratio)
 {
-    DbTrial r = a_trial(t, tile, pack, "ok", ratio < 1 ? "promoted" : "futile");
+    DbTrial r = a_trial(t, tile, pack, "ok", outcome_at(ratio));
     r.incumbent = incumbent;
     add_trial(t, &r);
     Sides s = {incumbent == DB_NONE ? "default" : "incumbent", NULL, "candidate", r.schedule};
     DbDuel d = a_duel(t, "search", s, ratio, ratio < 1 ? 9 : 6);
     d.trial = r.idx;
     add_duel(t, &d);
+    if (ratio < 1) {
+        int n_duels = t->n_duels;
+        d = a_duel(t, "replicate", s, ratio, 9);
+        d.trial = r.idx, d.idx = 100 + r.idx; /* apart from those that tests name */
+        t->n_duels = n_duels;
+        add_duel(t, &d);
+    }
     return r.idx;
 }
 
@@ -217,9 +234,9 @@ static void calibrates(Teller *t)
     DbDuel d = a_duel(t, "calibrate", (Sides){"default", DEFAULT, "copy", DEFAULT}, 1, 8);
     add_duel(t, &d);
     DbCalibration c = db_blank_calibration();
-    c.run = t->run.id, c.task = t->task.id, c.idx = 0, c.duel = d.idx, c.margin_e4 = 100;
-    c.sigma_p = 0.0021, c.iqr = 0.004, c.flagged = 0.01, c.metric = "wall", c.noisy = 0;
-    c.waited_ns = 0, c.n_pairs_process = N_PAIRS, c.at_ns = t->now_ns;
+    c.run = t->run.id, c.task = t->task.id, c.idx = 0, c.duel = d.idx;
+    c.waited_ns = 0, c.at_ns = t->now_ns;
+    evidence_calibration(t->db, t->e, &d, &c);
     db_add_calibration(t->db, &c);
 }
 

@@ -56,15 +56,15 @@ static void put_step(Rng *r, const Kernel *k, Buf *out)
 {
     static const char *const whole[] = {"fma",      "approx exp", "keep t1 r",
                                         "cut n s0", "cut j 8",    "cut i 3"};
-    static const char *const on_axis[] = {"acc", "vec", "unroll", "par"};
-    uint64_t kind = rng_below(r, 12);
+    static const char *const on_axis[] = {"acc", "vec", "unroll", "par", "resume"};
+    uint64_t kind = rng_below(r, 13);
     if (kind < 4) {
         put_split(r, k, out);
     } else if (kind < 6) {
         put_order(r, k, out);
-    } else if (kind < 10) {
+    } else if (kind < 11) {
         buf_printf(out, "%s %s", on_axis[kind - 6], any_axis(r, k));
-    } else if (kind == 10) {
+    } else if (kind == 11) {
         buf_str(out, whole[rng_below(r, countof(whole))]);
     } else {
         buf_printf(out, "stage %s %s", any_operand(r, k), any_axis(r, k));

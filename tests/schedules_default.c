@@ -123,3 +123,59 @@ Test(schedules_default, random_graphs)
         must_work(&env, check_graphs, &c);
     }
 }
+
+/* ---- one row of attention ---- */
+
+/* Heads 0 to 2 share keys, and 3 to 5 do; k is what each head's scores are summed over. */
+#define SCORES                                                                          \
+    "kernel matmul\ny: f32[6*s0]\na: f32[192]\nb: f32[64*s1]\naxis h space 6\naxis n "  \
+    "space s0\naxis k reduce 32\nphase h n k\n    acc0: f32 = 0.0f -> acc0 + a[h*32 + " \
+    "k] * b[h/3*(32*s1) + n*32 + k]\n    y[h*s0 + n] = acc0\n"
+#define CONTEXT                                                                         \
+    "kernel matmul\ny: f32[192]\na: f32[6*s0]\nb: f32[64*s1]\naxis h space 6\naxis n "  \
+    "space 32\naxis k reduce s0\nphase h n k\n    acc0: f32 = 0.0f -> acc0 + a[h*s0 + " \
+    "k] * b[h/3*(32*s1) + k*32 + n]\n    y[h*32 + n] = acc0\n"
+
+typedef struct RowCase {
+    const char *kernel;
+    int n_threads;
+    const char *begins; /* the schedule, on AVX2 */
+} RowCase;
+
+static void check_row(Env *e, void *arg)
+{
+    const RowCase *c = arg;
+    const int64_t sizes[][2] = {{1, 1}, {2, 9}, {33, 33}, {40, 64}};
+    const Kernel *k = kernel_from(e, c->kernel);
+    PickHint hint = hint_at(target_named("avx2"), c->n_threads, 512);
+    Schedule s;
+    Buf text;
+    buf_init(&text, &e->model);
+    schedule_default(e, k, &hint, &s);
+    schedule_print(&s, &text);
+    cr_expect(!strncmp(text.at, c->begins, strlen(c->begins)), "%s", text.at);
+    bulk.bench.n = 0;
+    bench_add(&bulk.bench, k, text.at);
+    bench_compile(&bulk.bench, NULL);
+    for (size_t i = 0; i < countof(sizes); i++) {
+        bench_check_all(&bulk.bench, sizes[i]);
+    }
+    bench_close(&bulk.bench);
+}
+
+Test(schedules_default, heads_that_share_keys_are_rows_of_a_tile)
+{
+    RowCase scores = {
+        SCORES, 2,
+        "split n 2 switch; split h 3; split k 8 peel; order h.o n.o k.o h.i n.i k.i"};
+    RowCase context = {CONTEXT, 2, "split n 16 peel; split h 3; order h.o n.o k h.i n.i"};
+    must_work(&env, check_row, &scores);
+    must_work(&env, check_row, &context);
+}
+
+/* Two groups would keep only two of three threads busy. */
+Test(schedules_default, heads_apart_where_threads_are_many)
+{
+    RowCase scores = {SCORES, 3, "split n 8 switch; split k 8 peel; order n.o h k.o n.i k.i"};
+    must_work(&env, check_row, &scores);
+}

@@ -6,6 +6,7 @@
 
 #include "tests/cli_util.h"
 #include "tests/db_util.h"
+#include "tests/tune_util.h"
 
 static Env env;
 static TempDir dir;
@@ -26,47 +27,15 @@ static void stop(void)
 
 TestSuite(tuner_program, .init = start, .fini = stop, .timeout = 300);
 
-static char *const *words_of(const char *const *words)
-{
-    static char *argv[24];
-    const char *build = getenv("NC_BUILD");
-    int n = 0;
-    argv[n++] = arena_printf(&env.model, "%s/tune", build ? build : "build/release");
-    for (; words[n - 1]; n++) {
-        cr_assert_lt(n, 23);
-        argv[n] = (char *)words[n - 1];
-    }
-    argv[n] = NULL;
-    return argv;
-}
-
-static Ran tune(const char *const *words)
-{
-    Buf out;
-    int status;
-    Err err;
-    buf_init(&out, &env.model);
-    cr_assert(os_run(words_of(words), environ, 200000, 1 << 20, &out, &status, &err), "%s",
-              err.text);
-    return (Ran){WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.at};
-}
-
-#define TUNE(...) tune((const char *const[]){__VA_ARGS__, NULL})
-
-static void has(Ran r, int status, const char *words)
-{
-    cr_expect_eq(r.status, status, "status %d: %s", r.status, r.out);
-    cr_expect(strstr(r.out, words), "no '%s' in: %s", words, r.out);
-}
-
 Test(tuner_program, lists_the_kernels_of_the_model)
 {
-    Ran all = TUNE("--list"), some = TUNE("--list", "--kernel", "decode matmul.*n=4864");
+    Ran all = TUNE(&env, "--list"),
+        some = TUNE(&env, "--list", "--kernel", "decode matmul.*n=4864");
     has(all, 0, "decode matmul m=1 n=896 k=896");
     has(all, 0, "prefill matmul+epilogue m=64 n=4864 k=896");
     has(some, 0, "decode matmul+epilogue m=1 n=4864 k=896");
     cr_expect_not(strstr(some.out, "prefill"), "%s", some.out);
-    has(TUNE("--shape", "m=5,n=40,k=24", "--dry-run"), 0, "about");
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--dry-run"), 0, "about");
 }
 
 Test(tuner_program, refuses_in_one_sentence)
@@ -89,26 +58,26 @@ Test(tuner_program, refuses_in_one_sentence)
         {"--threads", "0", "--threads takes a number from 1"},
     };
     for (size_t i = 0; i < countof(rows); i++) {
-        has(TUNE(rows[i].option, rows[i].value, "--list"), 1, rows[i].words);
+        has(TUNE(&env, rows[i].option, rows[i].value, "--list"), 1, rows[i].words);
     }
     for (size_t i = 0; i < countof(usage); i++) {
-        has(TUNE(usage[i].option, usage[i].value), 2, usage[i].words);
+        has(TUNE(&env, usage[i].option, usage[i].value), 2, usage[i].words);
     }
-    has(TUNE("-q"), 2, "say what to tune");
-    has(TUNE("--shape", "m=5,n=40,k=24", "--db", "/dev/null/x.db", "--budget", "2trials"), 1,
-        "/dev/null");
+    has(TUNE(&env, "-q"), 2, "say what to tune");
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--db", "/dev/null/x.db", "--budget", "2trials"),
+        1, "/dev/null");
 }
 
 Test(tuner_program, a_short_search_leaves_a_sound_record)
 {
-    has(TUNE("--shape", "m=5,n=40,k=24", "--budget", "4trials", "--threads", "1", "--db",
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--budget", "4trials", "--threads", "1", "--db",
              db_file),
         0, "4 candidates in");
     has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
     has(SCHEDB(&env, "sql", "--db", db_file, "SELECT count(*), min(status) FROM trial"), 0,
         "4");
     has(SCHEDB(&env, "sql", "--db", db_file, "SELECT ending FROM run"), 0, "finished");
-    has(TUNE("--shape", "m=5,n=40,k=24", "--noise", "--threads", "1", "--db", db_file), 0,
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--noise", "--threads", "1", "--db", db_file), 0,
         "a win must be by");
     has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
 }
@@ -118,8 +87,8 @@ Test(tuner_program, ctrl_c_ends_it_and_keeps_what_was_recorded)
     pid_t pid = fork();
     if (pid == 0) {
         char *const *argv =
-            words_of((const char *const[]){"--shape", "m=64,n=256,k=256", "--budget", "10m",
-                                           "--quiet", "--db", db_file, NULL});
+            tune_words(&env, (const char *const[]){"--shape", "m=64,n=256,k=256", "--budget",
+                                                   "10m", "--quiet", "--db", db_file, NULL});
         freopen("/dev/null", "w", stderr);
         execv(argv[0], argv);
         _exit(1);
@@ -135,7 +104,7 @@ Test(tuner_program, ctrl_c_ends_it_and_keeps_what_was_recorded)
 
 Test(tuner_program, the_man_page_has_every_option)
 {
-    const char *help = TUNE("--help").out, *page = read_text(&env, "docs/man/tune.1");
+    const char *help = TUNE(&env, "--help").out, *page = read_text(&env, "docs/man/tune.1");
     int n = 0;
     for (const char *at = help; (at = strstr(at, "--"));) {
         at += 2;

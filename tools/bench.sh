@@ -53,11 +53,13 @@ products() { # threads
 
 others() { # threads
     for seq in 1 64; do
-        at="$config --cache --seq $seq --past 512 --set capacity=1024"
+        at="$config --cache --seq $seq --past 512 --set capacity=$((512 + seq))"
         # shellcheck disable=SC2086 # $at is a list of words
         {
             row "$1" "scores, $seq of 512" $at --kernel 8
+            row "$1" "cold scores, $seq of 512" $at --kernel 8 --regime cold
             row "$1" "context, $seq of 512" $at --kernel 11
+            row "$1" "cold context, $seq of 512" $at --kernel 11 --regime cold
             row "$1" "causal softmax, $seq of 512" $at --kernel 9
         }
     done

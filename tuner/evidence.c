@@ -2,6 +2,7 @@
  * Recording a duel and verifying one are this same function, so a stored claim is what its pairs prove. */
 #include "tuner/evidence.h"
 
+#include <math.h>
 #include <string.h>
 
 static int place_of(const char *const *name, int n, const char *word)
@@ -95,4 +96,94 @@ void evidence_rules(Db *db, Env *e, const DbDuel *d, Rules *r, Terms *t)
     while (db_next(&at, &e->kernel, &c)) { /* the newest before it holds */
         t->spread = c.duel != DB_NONE && c.duel < d->idx ? c.iqr : t->spread;
     }
+}
+
+/* ---- what else must be true -------------------------------------------------------------- */
+
+static bool orders_drawn(const DbProcess *process, int n, DbPair *const *pair, Err *err)
+{
+    for (int i = 0; i < n; i++) {
+        for (int64_t k = 0; k < process[i].n_pairs; k++) {
+            if (pair[i][k].b_first != pair_b_first((uint64_t)process[i].seed, (int)k)) {
+                return err_set(
+                    err, E_INPUT,
+                    "pair %lld of process %d has an order that its seed did not draw",
+                    (long long)k, i);
+            }
+        }
+    }
+    return true;
+}
+
+/* The processes of a recorded duel, with their pairs. */
+static DuelProcess *processes_of(Db *db, Arena *m, const DbDuel *d, int *n)
+{
+    Vec(DuelProcess) v = {0};
+    DbProcess p;
+    DbCursor at = DB_FIND(db, PROCESSES, d->run, d->idx);
+    while (db_next(&at, m, &p)) {
+        DbPair *pair = arena_array(m, DbPair, p.n_pairs + 1);
+        int64_t k = 0;
+        DbCursor in = DB_FIND(db, PAIRS, p.run, p.duel, p.idx);
+        while (k < p.n_pairs && db_next(&in, m, &pair[k])) {
+            k++;
+        }
+        db_end(&in);
+        *vec_push(m, &v) = process_of(m, DUEL_CALIBRATE, &p, pair);
+    }
+    *n = v.n;
+    return v.at;
+}
+
+void evidence_calibration(Db *db, Env *e, const DbDuel *d, DbCalibration *c)
+{
+    Rules r;
+    Terms t;
+    Calibration x;
+    int n;
+    const DuelProcess *p = processes_of(db, &e->kernel, d, &n);
+    evidence_rules(db, e, d, &r, &t);
+    calibrate(&r, p, n, t.n_threads, &x);
+    c->margin_e4 = x.margin_e4;
+    c->sigma_p = x.sigma_p, c->iqr = x.iqr_ln, c->flagged = x.flagged;
+    c->metric = metric_name[x.metric];
+    c->noisy = x.noisy;
+    c->n_pairs_process = rules_pairs(&r, DUEL_TITLE, x.wide);
+}
+
+static bool same(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
+static bool calibration_follows(const DbCalibration *c, const DbCalibration *x)
+{
+    return c->margin_e4 == x->margin_e4 && same(c->sigma_p, x->sigma_p) &&
+           same(c->iqr, x->iqr) && same(c->flagged, x->flagged) &&
+           !strcmp(c->metric, x->metric) && c->noisy == x->noisy &&
+           c->n_pairs_process == x->n_pairs_process;
+}
+
+static bool calibrations_hold(Db *db, Env *e, const DbDuel *d, Err *err)
+{
+    DbCalibration c;
+    bool hold = true;
+    DbCursor at = DB_FIND(db, CALIBRATIONS, d->run, d->task);
+    while (db_next(&at, &e->kernel, &c)) {
+        DbCalibration again = c;
+        if (c.duel == d->idx) {
+            evidence_calibration(db, e, d, &again);
+        }
+        hold = hold && calibration_follows(&c, &again);
+    }
+    return hold ||
+           err_set(err, E_INPUT, "the calibration that stands on it says other than its pairs");
+}
+
+bool evidence_holds(Db *db, Env *e, const DbDuel *d, const DbProcess *process, int n,
+                    DbPair *const *pair, Err *err)
+{
+    return orders_drawn(process, n, pair, err) &&
+           (strcmp(d->stage, stage_name[DUEL_CALIBRATE]) != 0 ||
+            calibrations_hold(db, e, d, err));
 }

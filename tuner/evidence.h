@@ -13,6 +13,15 @@ void evidence_fill(Env *e, const Rules *r, const Terms *terms, DbDuel *d,
 /* What was in force for a recorded duel. */
 void evidence_rules(Db *db, Env *e, const DbDuel *d, Rules *r, Terms *t);
 
+/* Sets what follows from the pairs of the recorded duel that it stands on: margin_e4 to noisy, and
+ * n_pairs_process. Memory is e->kernel. */
+void evidence_calibration(Db *db, Env *e, const DbDuel *d, DbCalibration *c);
+/* What else must be true of a duel's rows: each order is the one that its process's seed draws, and the
+ * calibration that stands on the duel says what its pairs say. False: err says what is not. */
+bool evidence_holds(Db *db, Env *e, const DbDuel *d, const DbProcess *process, int n,
+                    DbPair *const *pair, Err *err);
+
+/* ---- facts.c ---- */
 /* The compiler as a row, and what one call of a kernel has to do at these sizes: flops, and the bytes of
  * all operands. Texts in m. */
 DbToolchain toolchain_row(Arena *m, const Toolchain *tc);

@@ -71,10 +71,11 @@ static uint64_t next_seed(Session *s)
     return rng_u64(&r);
 }
 
-/* Of the candidate's limit; a tenth at least, for a replicate after a long search. */
-static uint64_t time_left_ns(const Session *s)
+/* Of the candidate's limit; a tenth at least, for a replicate after a long search. Who is to be
+ * compared because somebody asked may be as slow as it likes. */
+static uint64_t time_left_ns(const Session *s, DuelStage stage)
 {
-    bool calibrated = s->n_calibrations > 0;
+    bool calibrated = s->n_calibrations > 0 && stage != DUEL_COMPARE;
     uint64_t limit_ns =
         calibrated ? budget_limit_ns(&s->rules, &s->result.calibration) : session_limit_ns(s);
     uint64_t used_ns = session_elapsed_ns(s) - s->began_ns;
@@ -114,7 +115,7 @@ void session_process(Session *s, DuelStage stage, Fighter *a, Fighter *b, bool v
                       .verify = verify,
                       .seed = next_seed(s),
                       .margin_e4 = c->margin_e4,
-                      .limit_ns = time_left_ns(s)};
+                      .limit_ns = time_left_ns(s, stage)};
     *out = (DuelProcess){.stage = stage, .seed = job.seed, .n_asked = job.n_pairs};
     start_until_it_runs(s, &job, &out->result);
     out->elapsed_ns = session_elapsed_ns(s);

@@ -56,6 +56,17 @@ static Kernel *product_kernel(Contest *r)
     return p->kernel.at[0];
 }
 
+/* By operand: a KV cache, which is as cold as a weight when a model comes to it again. */
+static uint64_t caches_of(const Program *p, const Call *call)
+{
+    uint64_t caches = 0;
+    for (int i = 1; i < call->arg.n && i < 64; i++) {
+        const Buffer *b = &p->buffer.at[call->arg.at[i].buffer];
+        caches |= (uint64_t)(b->kind == BUF_INPUT && b->written) << i;
+    }
+    return caches;
+}
+
 static Kernel *model_kernel(Contest *r)
 {
     Compile c;
@@ -69,6 +80,7 @@ static Kernel *model_kernel(Contest *r)
             for (int s = 0; s < call->sym.n; s++) {
                 r->syms[s] = z.value[call->sym.at[s]];
             }
+            r->place.rotates = caches_of(p, call);
             return p->kernel.at[call->kernel];
         }
     }
@@ -169,7 +181,8 @@ static Work work_of(Contest *r, const Kernel *k)
         const Operand *o = &k->operand.at[i];
         double bytes = (double)kernel_span(r->naive, i, r->syms) * operand_bytes(o);
         w.bytes += bytes;
-        w.cold_bytes += r->place.cold && o->constant ? bytes : 0;
+        bool rotates = operand_rotates(k, i, r->place.rotates);
+        w.cold_bytes += r->place.cold && rotates ? bytes : 0;
     }
     return w;
 }
@@ -362,7 +375,9 @@ static const struct argp_option options[] = {
      "and the fastest of N points of the kernel's space, found by timing each briefly", 0},
     {"threads", KEY_THREADS, "N", 0, "default: all that this process may use", 0},
     {"regime", KEY_REGIME, "hot|cold", 0,
-     "weights in the cache, or as a model finds them: in a ring of copies (default: hot)", 0},
+     "weights and KV cache in the processor's caches, or as a model finds them: in a ring of "
+     "copies (default: hot)",
+     0},
     {"naive", KEY_NAIVE, NULL, 0, "the nest without steps takes part too", 0},
     {"bf16", KEY_BF16, NULL, 0,
      "with --shape: weights that were widened from bfloat16, which schedules may store as such",

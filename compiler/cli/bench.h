@@ -18,13 +18,14 @@ typedef struct Place { /* where a race takes place */
     Pool *pool;
     int n_threads;
     bool cold;
+    uint64_t rotates; /* by operand, a bit each: caches, which rotate as constants do */
     size_t ring_limit_bytes;
     uint64_t seed;
 } Place;
 
 /* Compiles all of them together: entry[i].r.k becomes its .fn and .pack. */
 void entries_build(Env *e, Entry *entry, int n, Library *lib);
-/* Operands from the seed, the same for every entry of the same operands; constants in rings where it is cold.
+/* Operands from the seed, the same for every entry of the same operands; constants and caches in rings where it is cold.
  * shared: by operand, what another entry made; NULL: it makes its own. */
 void entry_fill(Env *e, Entry *x, const Place *at, void *const *shared);
 /* Fails with E_RANGE and the verdict's sentence when the kernel is not the naive nest. */

@@ -1,5 +1,5 @@
 /* bench_entry.c - a generated kernel made ready to be timed: compiled with the others, verified against its
- * naive nest, operands filled from a seed, constants in rings of copies where a model would find them cold. */
+ * naive nest, operands filled from a seed, constants and caches in rings of copies where a model would find them cold. */
 #include <string.h>
 
 #include "cli/bench.h"
@@ -35,7 +35,7 @@ void entry_fill(Env *e, Entry *x, const Place *at, void *const *shared)
 {
     Runnable *r = &x->r;
     int n = x->naive->operand.n, n_copies = 1;
-    size_t bytes = operands_rotating_bytes(r->k, r->syms, 0);
+    size_t bytes = operands_rotating_bytes(r->k, r->syms, at->rotates);
     RingPlan plan;
     Err err;
     r->pool = r->k->parallel ? at->pool : NULL;
@@ -51,7 +51,7 @@ void entry_fill(Env *e, Entry *x, const Place *at, void *const *shared)
         memcpy(r->param, shared, sizeof *shared * (size_t)n);
     }
     operands_fill(e, x->naive, r->syms, at->seed, r->param);
-    runnable_lay(e, r, 0, NULL);
+    runnable_lay(e, r, at->rotates, NULL);
     runnable_rings(e, r, n_copies, at->pool);
 }
 

@@ -21,6 +21,9 @@ typedef struct Helper {
 #define FUSED(a, b, c) "fma%(" a ", " b ", " c ")"
 #define SCALAR_FUSED(a, b, c) "nc_fmaf(" a ", " b ", " c ")"
 
+/* Lane i holds lane i + n, for constant n. */
+#define FURTHER(v, n) "__builtin_shufflevector(" v ", " v ", ${(# + " n ") & (% - 1)})"
+
 /* The polynomial of scalar.c. */
 #define VECTOR_EXP(name, MUL_ADD) {name,                                                        \
                  "static inline f32x% " name "%(f32x% x)\n{\n"                                  \
@@ -108,10 +111,16 @@ static const Helper helpers[N_AIDS] = {
     [AID_SUM] = {"sum",
                  "/* The upper half joins the lower until one lane is left. */\n"
                  "static inline float sum%(f32x% v)\n{\n"
+                 "#if defined __clang__ || __GNUC__ >= 12\n"
+                 "    v = v + " FURTHER("v", "% / 2") ";\n"
+                 "#if % >= 4\n    v = v + " FURTHER("v", "% / 4") ";\n#endif\n"
+                 "#if % >= 8\n    v = v + " FURTHER("v", "% / 8") ";\n#endif\n"
+                 "#if % >= 16\n    v = v + " FURTHER("v", "% / 16") ";\n#endif\n"
+                 "    return v[0];\n#else\n"
                  "    float x[%];\n    store%(x, v);\n"
                  "    for (int n = % / 2; n > 0; n /= 2) {\n"
                  "        for (int i = 0; i < n; i++) {\n            x[i] = x[i] + x[i + n];\n        }\n    }\n"
-                 "    return x[0];\n}\n",
+                 "    return x[0];\n#endif\n}\n",
                  AID_STORE},
     [AID_MAX] = {"max",
                  "static inline float max%(f32x% v)\n{\n"
@@ -212,8 +221,8 @@ static const char *write_list(const char *text, int lanes, Buf *out)
     for (int i = 0; i < lanes; i++) {
         buf_str(out, i ? ", " : "");
         for (size_t k = 0; k < len; k++) {
-            if (entry[k] == '#') {
-                buf_printf(out, "%d", i);
+            if (entry[k] == '#' || entry[k] == '%') {
+                buf_printf(out, "%d", entry[k] == '#' ? i : lanes);
             } else {
                 buf_char(out, entry[k]);
             }

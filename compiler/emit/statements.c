@@ -384,14 +384,14 @@ static void write_value(Writer *w, const Expr *x, bool in_lanes)
 
 static void write_init(Writer *w, const Tree *t)
 {
-    bool declared = in_array(w, &t->shape);
+    bool declared = in_array(w, &t->shape) || t->again;
     for (int i = 0; i < t->phase->acc.n; i++) {
         const Accum *acc = &t->phase->acc.at[i];
         line(w, declared ? "" : var_type(w, acc->var));
         buf_printf(w->out, "%s%s = ", declared ? "" : " ", var_name(w, acc->var));
         write_value(w, acc->init, w->vec >= 0);
         buf_str(w->out, ";\n");
-        if (!w->used_var[acc->var]) {
+        if (!w->used_var[acc->var] && !t->again) {
             line(w, "(void)");
             buf_printf(w->out, "%s;\n", var_name(w, acc->var));
         }

@@ -7,11 +7,12 @@
 #include <string.h>
 
 static StepFn *const step_fn[N_STEPS] = {
-    [STEP_SPLIT] = step_split, [STEP_ORDER] = step_order,       [STEP_ACC] = step_acc,
-    [STEP_VEC] = step_vec,     [STEP_UNROLL] = step_unroll,     [STEP_FMA] = step_fma,
-    [STEP_DOT] = step_dot,     [STEP_APPROX] = step_approx,     [STEP_PACK] = step_pack,
-    [STEP_KEEP] = step_keep,   [STEP_STORE] = step_store,       [STEP_CUT] = step_cut,
-    [STEP_STAGE] = step_stage, [STEP_PREFETCH] = step_prefetch, [STEP_PAR] = step_par,
+    [STEP_SPLIT] = step_split,   [STEP_ORDER] = step_order,       [STEP_ACC] = step_acc,
+    [STEP_VEC] = step_vec,       [STEP_UNROLL] = step_unroll,     [STEP_FMA] = step_fma,
+    [STEP_DOT] = step_dot,       [STEP_APPROX] = step_approx,     [STEP_PACK] = step_pack,
+    [STEP_KEEP] = step_keep,     [STEP_STORE] = step_store,       [STEP_CUT] = step_cut,
+    [STEP_STAGE] = step_stage,   [STEP_PREFETCH] = step_prefetch, [STEP_PAR] = step_par,
+    [STEP_RESUME] = step_resume,
 };
 
 void refuse(Apply *a, const char *fmt, ...)
@@ -221,6 +222,8 @@ static void apply_all(Env *e, void *arg)
     if (j->n_steps == j->s->n) {
         j->late = "pad";
         check_pads(&a);
+        j->late = "resume";
+        check_resumed(&a);
         j->late = "vec";
         check_all_lanes(&a);
     }

@@ -43,6 +43,8 @@ void map_exprs(Apply *a, const Expr *(*map)(Apply *a, const Expr *x));
 void check_all_lanes(Apply *a); /* apply_lanes.c: refuses what axes in lanes cannot do */
 /* apply_reads.c: refuses reads beyond padded axes, but for panels. */
 void check_pads(Apply *a);
+/* apply_resume.c: refuses sums that cannot wait in the output. */
+void check_resumed(Apply *a);
 
 /* apply_reads.c: refuse reads that would leave the operand where a condition now guards them */
 /* All of x, whose lanes take both branches. */
@@ -54,7 +56,8 @@ StepFn step_split, step_order, step_unroll, step_par;       /* apply_loops.c */
 StepFn step_acc, step_vec, step_fma, step_dot, step_approx; /* apply_math.c */
 /* apply_data.c */
 StepFn step_pack, step_store, step_prefetch, step_keep;
-StepFn step_stage; /* apply_stage.c */
-StepFn step_cut;   /* apply_cut.c */
+StepFn step_stage;  /* apply_stage.c */
+StepFn step_cut;    /* apply_cut.c */
+StepFn step_resume; /* apply_resume.c */
 
 #endif

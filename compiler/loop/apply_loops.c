@@ -14,7 +14,7 @@ static void check_tile(Apply *a, const int *list, int n)
     bool inside = false;
     for (int i = 0; i < n; i++) {
         const Axis *x = axis_of_nest(a, list[i]);
-        inside = inside || x->kind == AXIS_REDUCE;
+        inside = inside || (x->kind == AXIS_REDUCE && !x->resumed);
         if (inside && x->kind == AXIS_SPACE && x->extent->kind != X_CONST) {
             refuse(a,
                    "space axis %s stands inside the reduction, and its extent is not constant",
@@ -101,7 +101,7 @@ static void check_split(Apply *a, int axis, Tail tail)
 {
     const Axis *x = axis_of_nest(a, axis);
     check_no_tail(a, axis);
-    if (x->vec || x->unroll || x->par || x->priv) {
+    if (x->vec || x->unroll || x->par || x->priv || x->resumed) {
         refuse(a, "axis %s already has an annotation; split it first", x->name);
     }
     if (tail == TAIL_OVERLAP && shortens(a, axis)) {

@@ -77,7 +77,8 @@ typedef struct Axis {
     int64_t factor;     /* extent of the inner half */
     Tail tail;
     bool vec, unroll, par, dot;
-    bool priv; /* accumulators are private to each of its points, and combined afterwards */
+    bool priv;    /* accumulators are private to each of its points, and combined afterwards */
+    bool resumed; /* between its turns accumulators lie in the output */
 } Axis;
 
 typedef struct Var {  /* an accumulator or a let, assigned as its phase says */

@@ -9,6 +9,7 @@
     X(SPLIT,    "split",    "a f [tail]", true,  "axis a into a.o and a.i of extent f; tail is peel, mask, pad, overlap or switch where f does not divide") \
     X(ORDER,    "order",    "a b ...",    true,  "these loops, outermost first; a reduction may move outward over space axes, a reduce axis never over another of its own") \
     X(ACC,      "acc",      "a",          false, "private accumulators over the constant reduce axis a, combined afterwards in a fixed tree: reassociates sums") \
+    X(RESUME,   "resume",   "a",          true,  "between turns of a, the outermost reduce loop, sums lie in the output: space loops of any extent may stand inside it; comes before order") \
     X(VEC,      "vec",      "a",          true,  "the constant axis a into lanes: every access has unit stride or none along it") \
     X(UNROLL,   "unroll",   "a",          true,  "the constant axis a is written out; accumulators become named scalars") \
     X(DOT,      "dot",      "a",          true,  "the constant-4 reduce axis a of int8 products into one lane operation: exact; a is the innermost loop") \

@@ -258,8 +258,8 @@ static void finish(Builder *b, Tree *into, const Phase *p)
 /* ---- the reduction ---- */
 
 typedef struct Split { /* a phase's loops, by their place around its reduction */
-    Vec(int) outside;  /* space axes around it */
-    Vec(int) inside;   /* from the first reduce axis on */
+    Vec(int) outside;  /* space axes around it, and a reduce axis whose turns resume it */
+    Vec(int) inside;   /* from the first other reduce axis on */
     Vec(int) tile;     /* the space axes among these */
     Vec(int) priv;     /* the private reduce axes among these */
     Vec(int) all;      /* tile, then priv: an accumulator's instances while it runs */
@@ -271,7 +271,7 @@ static Split split_of(Builder *b, const Phase *p)
     for (int i = 0; i < p->loops.n; i++) {
         int axis = p->loops.at[i];
         const Axis *a = axis_at(b, axis);
-        if (a->kind == AXIS_SPACE && s.inside.n == 0) {
+        if ((a->kind == AXIS_SPACE || a->resumed) && s.inside.n == 0) {
             *vec_push(b->m, &s.outside) = axis;
         } else {
             *vec_push(b->m, &s.inside) = axis;
@@ -336,14 +336,88 @@ static void update_combined(Builder *b, Tree *into, const Phase *p)
     update_as(b, into, p, shape_here(b, s.tile.at, s.tile.n));
 }
 
+/* ---- sums that wait in the output ---- */
+
+/* The phase as it is between turns of that axis: its sum starts and ends as an element of the
+ * output. */
+static const Phase *waiting(Builder *b, const Phase *p)
+{
+    const Stmt *store = p->finish.at;
+    while (store->kind != STMT_STORE) {
+        store++;
+    }
+    Phase *q = arena_dup(b->m, p, sizeof *p);
+    Stmt *wait = arena_new(b->m, Stmt);
+    Dtype t = b->n->var.at[p->acc.at[0].var].dtype;
+    q->acc.at = arena_dup(b->m, p->acc.at, sizeof *p->acc.at);
+    q->acc.at[0].init = x_load(b->m, 0, t, store->index);
+    *wait = (Stmt){
+        .kind = STMT_STORE, .index = store->index, .value = x_var(b->m, p->acc.at[0].var, t)};
+    q->finish.at = wait;
+    q->finish.n = q->finish.cap = 1;
+    return q;
+}
+
+/* The axis whose turns resume the phase's sum; -1: it is summed at once. */
+static int resumed_axis(const Builder *b, const Phase *p)
+{
+    for (int i = 0; i < p->loops.n; i++) {
+        const Axis *a = axis_at(b, p->loops.at[i]);
+        if (a->resumed && a->extent->value.i + axis_peels(b->n, p->loops.at[i]) > 1) {
+            return p->loops.at[i];
+        }
+    }
+    return -1;
+}
+
+static Tree *add_if(Builder *b, Tree *into, const Expr *value, bool negated)
+{
+    Tree *t = add(b, into, TREE_IF);
+    t->value = value;
+    t->negated = negated;
+    return t;
+}
+
+static void init_again(Builder *b, Tree *into, const Phase *p)
+{
+    init(b, into, p);
+    into->child.at[into->child.n - 1]->again = true;
+}
+
+/* From its second turn on. */
+static void take_up(Builder *b, Tree *into, const Phase *p, const Split *s, int axis)
+{
+    const Expr *later = x_op(b->m, S_LT, x_int(b->m, 0), x_axis(b->m, axis));
+    loops_into(b, add_if(b, into, later, false),
+               (Loops){s->all.at, s->all.n, init_again, waiting(b, p), false, false});
+}
+
+/* Before its last turn. The rest goes into what is returned; where that is nothing else, all
+ * turns are alike. */
+static Tree *put_down(Builder *b, Tree *into, const Phase *p, const Split *s, int axis)
+{
+    if (p->finish.n == 1 && p->finish.at[0].value->kind == X_VAR) {
+        return into;
+    }
+    int64_t last = axis_at(b, axis)->extent->value.i + axis_peels(b->n, axis) - 1;
+    const Expr *earlier = x_op(b->m, S_LT, x_axis(b->m, axis), x_int(b->m, last));
+    loops_into(b, add_if(b, into, earlier, false),
+               (Loops){s->tile.at, s->tile.n, finish, waiting(b, p), false, false});
+    return add_if(b, into, earlier, true);
+}
+
 static void reduce(Builder *b, Tree *into, const Phase *p)
 {
     Split s = split_of(b, p);
+    int resumed = resumed_axis(b, p);
     Tree *acc = add(b, into, TREE_ACC);
     acc->phase = p;
     acc->shape = shape_here(b, s.all.at, s.all.n);
     b->around = true;
     loops_into(b, into, (Loops){s.all.at, s.all.n, init, p, false, false});
+    if (resumed >= 0) {
+        take_up(b, into, p, &s, resumed);
+    }
     b->around = false;
     loops_into(b, into, (Loops){s.inside.at, s.inside.n, update, p, s.priv.n > 0, false});
     if (s.priv.n > 0) { /* the tail joins in order, after the private sums */
@@ -359,6 +433,7 @@ static void reduce(Builder *b, Tree *into, const Phase *p)
         }
     }
     b->around = true;
+    into = resumed >= 0 ? put_down(b, into, p, &s, resumed) : into;
     loops_into(b, into, (Loops){s.tile.at, s.tile.n, finish, p, false, false});
     b->around = false;
 }

@@ -35,6 +35,7 @@ struct Tree {
     TreeKind kind;
     int axis;           /* FOR, BIND */
     const Expr *value;  /* FOR: extent; BIND, IF, SWITCH */
+    bool again;         /* INIT: it exists already, and takes up what it was */
     bool copies;        /* FOR: of a tile that is staged, element by element */
     bool joined;        /* FOR: private sums have been combined: one turn after another */
     bool negated;       /* IF: where value does not hold */

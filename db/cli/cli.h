@@ -9,7 +9,7 @@ typedef struct SchedbOptions {
     Db *db;
     const char *path; /* NULL: the default */
     const char *format, *view, *output, *signature;
-    int64_t run;
+    int64_t run, task;
     const char *word[2];
     int n_words;
     FILE *out;
@@ -29,7 +29,7 @@ void export_sched(SchedbOptions *o);
 int import_sched(SchedbOptions *o, const char *text, size_t len, const char *file);
 
 /* ---- recount.c: what the pairs of a duel say, by tuner/stat.h; a DbRecompute ---- */
-void recount(void *ctx, Env *e, const DbDuel *stored, const DbProcess *process, int n,
-             DbPair *const *pair, DbDuel *again);
+bool recount(void *ctx, Env *e, const DbDuel *stored, const DbProcess *process, int n,
+             DbPair *const *pair, DbDuel *again, Err *err);
 
 #endif

@@ -16,13 +16,17 @@ static bool is_source(const char *path)
     return len > 2 && !strcmp(path + len - 2, ".c");
 }
 
-static Hash hash_of_file(Env *e, const char *path)
+/* Its hash. Where `has`, its bytes must hold that name: who lacks it is told before anything is measured. */
+static Hash read_whole(Env *e, const char *path, const char *has)
 {
     char *text;
     size_t len;
     Err err;
     if (!os_read_file(&e->kernel, path, MAX_FILE_BYTES, &text, &len, &err)) {
         fail(e, E_INPUT, "--against: %s", err.text);
+    }
+    if (has && !memmem(text, len, has, strlen(has))) {
+        fail(e, E_BUILD, "there is no function %s in it.", has);
     }
     Hash h = hash_bytes(text, len);
     env_reset_kernel(e);
@@ -39,8 +43,7 @@ static const char *compiled(const Workplace *w, const char *path, Hash h)
     hash_hex(h, hex);
     const char *out = arena_printf(&e->model, "%s/lib/%s-rival.so", w->cache.dir, hex);
     const char *fresh = arena_printf(&e->model, "%s.%d", out, (int)getpid());
-    const char *more[] = {"-shared", "-Wl,--require-defined=" RIVAL_SYMBOL, "-o", fresh, path,
-                          "-lm"};
+    const char *more[] = {"-shared", "-o", fresh, path, "-lm"};
     Job job = job_new(e, toolchain_argv(e, &w->tc, more, countof(more)));
     os_mkdirs(arena_printf(&e->kernel, "%s/lib", w->cache.dir), &err);
     if (!jobs_run(&job, 1, 1, &w->tc, &tune_interrupted, &which, &err)) {
@@ -64,9 +67,10 @@ static void make(Env *e, void *arg)
 {
     Rival *r = arg;
     const char *path = r->w->o->side[0];
-    Hash h = hash_of_file(e, path);
+    Hash h = read_whole(e, path, NULL);
     r->side.built.c_hash = h;
     r->side.built.library = is_source(path) ? compiled(r->w, path, h) : path;
+    read_whole(e, r->side.built.library, RIVAL_SYMBOL);
 }
 
 static void *begin(const Workplace *w, const Items *items)
@@ -97,7 +101,9 @@ static void against(Contest *c)
     int rival = side_add_rival(c, r->side.name, &r->side.built);
     c->side.at[rival].status = r->side.status;
     c->side.at[rival].why = r->side.why;
-    contest_play(c, ours, rival, &d);
+    if (contest_play(c, ours, rival, &d)) {
+        contest_say_where(c);
+    }
 }
 
 /* A rival to begin with: the naive nest, as our own generator has it. */

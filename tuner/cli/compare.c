@@ -12,7 +12,9 @@ static void compare(Contest *c)
         contest_say(c, "%c = %s: %s", "AB"[i], c -> side.at[i ? b : a].name,
                     *steps ? steps : "no steps");
     }
-    contest_play(c, a, b, &d);
+    if (contest_play(c, a, b, &d)) {
+        contest_say_where(c);
+    }
 }
 
 const Command command_compare = {

@@ -148,8 +148,8 @@ static bool no_verdict(Contest *c, const char *ending, const char *fmt, ...)
 
 static bool is_built(Contest *c, const Side *s)
 {
-    return s->status == STATUS_OK ||
-           no_verdict(c, status_name[s->status], "%s: %s", s->name, s->why);
+    return s->status == STATUS_OK || no_verdict(c, status_name[s->status], "%s: %s: %s",
+                                                s->name, status_name[s->status], s->why);
 }
 
 /* The loader takes two names of one file for one library. */
@@ -195,6 +195,12 @@ bool contest_play(Contest *c, int a, int b, Duel *out)
     int status = verdict_status(out->series.verdict);
     c->status = c->status == 1 || status < c->status ? c->status : status;
     return true;
+}
+
+void contest_say_where(const Contest *c)
+{
+    contest_say(c, "its pairs: report evidence %lld %d", (long long)c->record->run,
+                c->record->n_duels - 1);
 }
 
 /* FASTER is 0, so that `tune --compare A B && ...` goes on where B is faster. */

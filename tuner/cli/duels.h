@@ -46,6 +46,7 @@ int duels_run(const Workplace *w, Record *record, const Items *items, bool *inte
  * verdict, which is said and recorded. Fails with E_INTERRUPT, and where nothing can be measured. */
 bool contest_play(Contest *c, int a, int b, Duel *out);
 void contest_say(const Contest *c, const char *fmt, ...) PRINTF(2, 3); /* one line of results */
+void contest_say_where(const Contest *c); /* the last duel can be looked at */
 /* Sides of ours that are not built yet; how each ended is in its row. */
 void contest_build(Contest *c);
 int verdict_status(DuelVerdict v); /* documented exit statuses */

@@ -446,6 +446,7 @@ static void put_task(Env *e, void *arg)
 {
     Record *r = arg;
     const Item *it = r->item;
+    bool searches = !r->w->o->command;
     DbRunTask row = db_blank_run_task();
     DbTask task = {.kernel = db_put_kernel(r->db, it->kernel->text),
                    .n_threads = it->task.n_threads,
@@ -457,11 +458,11 @@ static void put_task(Env *e, void *arg)
     r->task = db_put_task(r->db, &task);
     row.run = r->run, row.task = r->task, row.idx = r->n_tasks++;
     row.label = it->label;
-    row.space = put_space(e, r, &it->space);
+    row.space = searches ? put_space(e, r, &it->space) : DB_NONE;
     work_row(e, it->kernel, it->task.sym, &row);
     row.share = it->share;
     row.default_schedule = base.at;
-    row.default_rank = it->has_rank ? (int64_t)it->base_rank : DB_NONE;
+    row.default_rank = searches && it->has_rank ? (int64_t)it->base_rank : DB_NONE;
     db_add_run_task(r->db, &row);
     env_reset_kernel(e);
 }

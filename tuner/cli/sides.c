@@ -42,8 +42,8 @@ bool side_best(Contest *c, Schedule *out, DbAnswer *answer, const char **why)
     Env *e = c->w->e;
     const Task *t = &c->item->task;
     DbMachine machine;
-    DbToolchain tc = toolchain_row(&c->w->e->model, &c->w->tc);
-    db_machine_here(c->w->e, &c->w->e->model, "", &c->w->machine, &machine);
+    DbToolchain tc = toolchain_row(&e->model, &c->w->tc);
+    db_machine_here(e, &e->model, "", &c->w->machine, &machine);
     DbKey key = {.kernel = t->kernel,
                  .size = t->sym,
                  .n_sizes = t->n_syms,
