@@ -22,28 +22,21 @@ typedef struct Real {
 
 static Real real;
 
-static void needs_a_real_clock(void)
+/* Skips the test where it is not asked for. */
+static void begin(const char *kernel, int64_t rows)
 {
     if (!getenv("NC_FULL")) {
         cr_skip_test("measures for minutes: part of the long campaign (NC_FULL)");
     }
-}
-
-static void start(void)
-{
     memset(&real, 0, sizeof real);
-    lab_init(&real.lab, product_kernel);
+    lab_init(&real.lab, kernel);
     real.lab.children.ring_limit_bytes = 0;
+    real.lab.task.sym[0] = rows;
     real.plan = (SessionPlan){
         .task = &real.lab.task, .protocol = protocol_default(), .runner = real.lab.runner};
 }
 
-static void stop(void)
-{
-    lab_release(&real.lab);
-}
-
-TestSuite(tuner_real, .init = start, .fini = stop, .timeout = 3600);
+TestSuite(tuner_real, .timeout = 3600);
 
 /* ---- two libraries --------------------------------------------------------------------- */
 
@@ -83,9 +76,8 @@ static void hear_nothing(void *ctx, uint64_t index, Status s, double ln_ratio)
     (void)ctx, (void)index, (void)s, (void)ln_ratio;
 }
 
-static void sixty_rows(const char *incumbent, const char *challenger)
+static void set_sides(const char *incumbent, const char *challenger)
 {
-    real.lab.task.sym[0] = 60;
     real.incumbent = lab_hostile(&real.lab, incumbent);
     real.challenger = lab_hostile(&real.lab, challenger);
     real.plan.builder = (Builder){&real, build_copies, NULL};
@@ -112,11 +104,12 @@ static void twenty_sessions(Env *e, void *arg)
 Test(tuner_real, acceptance_14_twenty_sessions_over_copies_have_no_winner)
 {
     int n_winners = 0;
-    needs_a_real_clock();
-    sixty_rows(plain_text, plain_text);
+    begin(product_kernel, 60);
+    set_sides(plain_text, plain_text);
     real.challenger = real.incumbent;
     must_work(&real.lab.w.e, twenty_sessions, &n_winners);
     cr_assert_eq(n_winners, 0);
+    lab_release(&real.lab);
 }
 
 typedef struct Meeting {
@@ -136,7 +129,7 @@ static void meet(Env *e, void *arg)
 static Series title_of(const char *incumbent, const char *challenger)
 {
     Meeting m = {INDEX_DEFAULT, 0, DUEL_TITLE, {0}};
-    sixty_rows(incumbent, challenger);
+    set_sides(incumbent, challenger);
     must_work(&real.lab.w.e, meet, &m);
     printf("%s, ratio %.4f [%.4f, %.4f], %d of %d processes\n",
            verdict_name[m.out.series.verdict], m.out.series.ratio.median, m.out.series.ratio.lo,
@@ -146,34 +139,37 @@ static Series title_of(const char *incumbent, const char *challenger)
 
 Test(tuner_real, a_fifth_more_work_loses_and_its_mirror_wins)
 {
-    needs_a_real_clock();
+    begin(product_kernel, 60);
     Series more = title_of(plain_text, more_text);
     cr_expect(more.outcome == OUTCOME_TITLE_FAILED && more.wins == 0);
     Series less = title_of(more_text, plain_text);
     cr_expect(less.verdict == VERDICT_FASTER && less.outcome == OUTCOME_TITLE_PASSED);
     cr_expect(less.ratio.median > 0.75 && less.ratio.median < 0.92);
+    lab_release(&real.lab);
 }
 
 /* ---- a large space --------------------------------------------------------------------- */
 
 static const char large_kernel[] =
     "kernel matmul\n"
-    "y: f32[256*s0]\n"
-    "a: f32[256*s0]\n"
-    "b: const f32[65536]\n"
+    "y: f32[896*s0]\n"
+    "a: f32[896*s0]\n"
+    "b: const f32[802816]\n"
     "axis m space s0\n"
-    "axis n space 256\n"
-    "axis k reduce 256\n"
+    "axis n space 896\n"
+    "axis k reduce 896\n"
     "phase m n k\n"
-    "    acc0: f32 = 0.0f -> acc0 + a[m*256 + k] * b[k + n*256]\n"
-    "    y[m*256 + n] = acc0\n";
+    "    acc0: f32 = 0.0f -> acc0 + a[m*896 + k] * b[k + n*896]\n"
+    "    y[m*896 + n] = acc0\n";
 
 static void open_space(Env *e, void *arg)
 {
     Machine machine;
     (void)arg;
     machine_read(e, "", &machine);
-    PickHint hint = hint_of_machine(&machine, 1);
+    PickHint hint = hint_of_machine(&machine, machine.n_threads);
+    real.lab.task.n_threads = machine.n_threads;
+    real.lab.task.regime = REGIME_COLD;
     hint.target = real.lab.w.tc.target;
     hint.sym[0] = real.lab.task.sym[0];
     space_init(e, &e->model, &real.space, real.lab.naive, &hint);
@@ -257,10 +253,7 @@ static void assert_equal(uint64_t a, uint64_t b)
 Test(tuner_real, five_tunings_of_a_large_space_end_equal)
 {
     uint64_t winner[N_TUNINGS];
-    needs_a_real_clock();
-    lab_release(&real.lab);
-    lab_init(&real.lab, large_kernel);
-    real.lab.task.sym[0] = 64;
+    begin(large_kernel, 11);
     real.plan.builder = (Builder){&real, build_points, NULL};
     real.plan.protocol.equivalent = 0.02;
     must_work(&real.lab.w.e, open_space, NULL);
@@ -270,4 +263,5 @@ Test(tuner_real, five_tunings_of_a_large_space_end_equal)
     for (int i = 1; i < N_TUNINGS; i++) {
         assert_equal(winner[0], winner[i]);
     }
+    lab_release(&real.lab);
 }
