@@ -339,6 +339,7 @@ void db_end_run_task(Db *db, int64_t run, int64_t task, int64_t ended_ns, const 
  * hash, which are set here; the id is returned. Two kernels whose ids agree but not their texts
  * are refused. */
 int64_t db_put_machine(Db *db, DbMachine *m);
+void db_name_machine(Db *db, DbMachine *m); /* only sets id and hard */
 int64_t db_put_toolchain(Db *db, DbToolchain *t);
 int64_t db_put_kernel(Db *db, const char *text);
 int64_t db_put_task(Db *db, DbTask *t);

@@ -175,8 +175,11 @@ void items_expect(const Workplace *w, Db *db, Items *items)
     char hard[33] = "";
     double all_ns = 0;
     int n = 0;
-    db_machine_here(w->e, &w->e->kernel, "", &w->machine, &machine);
-    hash_hex(machine.hard, hard);
+    if (db) {
+        db_machine_here(w->e, &w->e->kernel, "", &w->machine, &machine);
+        db_name_machine(db, &machine);
+        hash_hex(machine.hard, hard);
+    }
     for (int i = 0; i < items->n; i++) {
         expect(w, db, hard, &items->at[i]);
         all_ns += items->at[i].calls * items->at[i].expect.default_ns;

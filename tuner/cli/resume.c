@@ -106,8 +106,11 @@ static bool same_machine(const Comparing *c)
         return differs(c, "its machine is not in the database");
     }
     return same_text(c, "the host", there.host, here.host ? here.host : "none") &&
-           (hash_eq(there.hard, here.hard) ||
-            differs(c, "the machine is another: its CPU, caches or number of CPUs changed"));
+           same_text(c, "the CPU", there.isa, here.isa) &&
+           same_number(c, "the L1 cache", (double)there.l1d_bytes, (double)here.l1d_bytes) &&
+           same_number(c, "the L2 cache", (double)there.l2_bytes, (double)here.l2_bytes) &&
+           same_number(c, "the L3 cache", (double)there.l3_bytes, (double)here.l3_bytes) &&
+           same_number(c, "the number of CPUs", (double)there.n_cores, (double)here.n_cores);
 }
 
 static bool same_toolchain(const Comparing *c)
