@@ -82,16 +82,18 @@ typedef Hash DbHASH;
     X(REAL, share)            \
     X(TEXT, default_schedule) \
     X(HASH, default_c_hash) X(INT, default_rank) X(INT, ring_bytes) X(INT, huge_pages)
-#define DB_CALIBRATION(X) \
-    X(INT, run)           \
-    X(INT, task)          \
-    X(INT, idx)           \
-    X(INT, duel)          \
-    X(INT, margin_e4)     \
-    X(REAL, sigma_p)      \
-    X(REAL, iqr)          \
-    X(REAL, flagged)      \
-    X(TEXT, metric) X(INT, noisy) X(INT, waited_ns) X(INT, n_pairs_process) X(INT, at_ns)
+#define DB_CALIBRATION(X)                                                                  \
+    X(INT, run)                                                                            \
+    X(INT, task)                                                                           \
+    X(INT, idx)                                                                            \
+    X(INT, duel)                                                                           \
+    X(INT, margin_e4)                                                                      \
+    X(REAL, sigma_p)                                                                       \
+    X(REAL, iqr)                                                                           \
+    X(REAL, flagged)                                                                       \
+    X(TEXT, metric)                                                                        \
+    X(INT, noisy) X(INT, waited_ns) X(INT, n_pairs_process) X(INT, at_ns) X(INT, n_trials) \
+        X(INT, elapsed_ns) X(INT, budget_ns)
 #define DB_TRIAL(X)      \
     X(INT, run)          \
     X(INT, idx)          \
@@ -106,7 +108,8 @@ typedef Hash DbHASH;
     X(INT, incumbent)    \
     X(INT, batch)        \
     X(TEXT, strategy)    \
-    X(INT, started_ns) X(INT, build_ns) X(INT, verify_ns) X(INT, measure_ns) X(INT, decide_ns)
+    X(INT, started_ns)   \
+    X(INT, build_ns) X(INT, verify_ns) X(INT, measure_ns) X(INT, decide_ns) X(INT, elapsed_ns)
 #define DB_TRIAL_KNOB(X) X(INT, run) X(INT, trial) X(INT, knob) X(INT, choice)
 #define DB_DUEL(X)                                                                            \
     X(INT, run)                                                                               \
@@ -153,7 +156,8 @@ typedef Hash DbHASH;
                 X(INT, steal_jiffies) X(INT, throttled) X(REAL, load1) X(REAL, load5)          \
                     X(REAL, load15) X(REAL, cpu_mhz) X(REAL, temperature) X(REAL, read_before) \
                         X(REAL, read_after) X(REAL, fork_join_before) X(REAL, fork_join_after) \
-                            X(REAL, flops_before) X(REAL, flops_after) X(INT, flipped)
+                            X(REAL, flops_before) X(REAL, flops_after) X(INT, flipped)         \
+                                X(INT, elapsed_ns)
 #define DB_PAIR(X)  \
     X(INT, run)     \
     X(INT, duel)    \
@@ -179,6 +183,14 @@ typedef Hash DbHASH;
     X(INT, idx)       \
     X(TEXT, schedule) \
     X(HASH, c_hash) X(INT, trial) X(INT, duel) X(INT, n_steps) X(INT, canonical)
+#define DB_SLICE(X)    \
+    X(INT, run)        \
+    X(INT, idx)        \
+    X(INT, task)       \
+    X(INT, elapsed_ns) \
+    X(INT, budget_ns)  \
+    X(REAL, share)     \
+    X(REAL, headroom) X(REAL, chance) X(INT, cost_ns)
 #define DB_IMPORTED(X) \
     X(TEXT, signature) X(HASH, kernel_hash) X(TEXT, sizes) X(TEXT, schedule) X(HASH, c_hash)
 #define DB_BUILD(X)    \
@@ -233,6 +245,7 @@ typedef Hash DbHASH;
     X(WINNER, DbWinner, winner, 2, WINNER)                     \
     X(WINNER_RANGE, DbWinnerRange, winner_range, 3, WINNER)    \
     X(TIE_SET, DbTieSet, tie_set, 3, TIE_SET)                  \
+    X(SLICE, DbSlice, slice, 2, SLICE)                         \
     X(IMPORTED, DbImported, imported, 4, IMPORTED)             \
     X(BUILD, DbBuild, build, 1, BUILD)                         \
     X(BUILD_SITE, DbBuildSite, build_site, 2, BUILD)           \
@@ -265,7 +278,7 @@ typedef enum DbMode {
     DB_WRITE, /* also makes it where there is none, and brings an older schema up to date */
 } DbMode;
 
-#define DB_VERSION 1 /* of the schema */
+#define DB_VERSION 2 /* of the schema */
 
 /* $NANOCOMPILE_DB, else $XDG_DATA_HOME/nanocompile/schedules.db, else ~/.local/share/... */
 const char *db_default_path(Env *e);
@@ -303,18 +316,22 @@ void db_add(Db *db, DbTable t, const void *row);
 DB_TABLES(X)
 #undef X
 
+/* The same, but where a row has this key, it becomes this one. Not of tables that are all key. */
+void db_put(Db *db, DbTable t, const void *row);
+
 /* A duel with all that it stands on: sets seal, the keys of processes and pairs and n_pairs;
  * pairs of process i are pair[i][0 .. n_pairs[i]). */
 void db_add_whole_duel(Db *db, DbDuel *d, DbProcess *process, int n, DbPair *const *pair,
                        const int *n_pairs);
+/* The same of a match that grows: its first n_there processes are recorded already. */
+void db_grow_whole_duel(Db *db, DbDuel *d, DbProcess *process, int n, int n_there,
+                        DbPair *const *pair, const int *n_pairs);
 void db_vacuum(Db *db); /* gives unused space back */
-/* What ends later. why may be NULL. */
+/* What ends later. why may be NULL. A run that goes on again has not ended. */
+void db_reopen_run(Db *db, int64_t run);
 void db_end_run(Db *db, int64_t run, int64_t ended_ns, const char *ending, const char *why);
 void db_end_run_task(Db *db, int64_t run, int64_t task, int64_t ended_ns, const char *ending,
                      const char *why);
-
-/* A winner of that run and task, where there is one: another takes its place. */
-void db_withdraw_winner(Db *db, int64_t run, int64_t task);
 
 /* ---- identity.c: rows that name themselves ---------------------------------------------- */
 
@@ -322,6 +339,7 @@ void db_withdraw_winner(Db *db, int64_t run, int64_t task);
  * hash, which are set here; the id is returned. Two kernels whose ids agree but not their texts
  * are refused. */
 int64_t db_put_machine(Db *db, DbMachine *m);
+void db_name_machine(Db *db, DbMachine *m); /* only sets id and hard */
 int64_t db_put_toolchain(Db *db, DbToolchain *t);
 int64_t db_put_kernel(Db *db, const char *text);
 int64_t db_put_task(Db *db, DbTask *t);
@@ -359,14 +377,17 @@ const char *db_sizes_text(Arena *a, const int64_t *value, int n);
     X(RUN_TASKS, RUN_TASK, "WHERE run = ?1 ORDER BY idx")                        \
     X(TASK_RUNS, RUN_TASK, "WHERE task = ?1 ORDER BY run")                       \
     X(CALIBRATIONS, CALIBRATION, "WHERE run = ?1 AND task = ?2 ORDER BY idx")    \
+    X(CALIBRATION, CALIBRATION, "WHERE run = ?1 AND task = ?2 AND idx = ?3")     \
     X(TRIAL, TRIAL, "WHERE run = ?1 AND idx = ?2")                               \
     X(TRIALS, TRIAL, "WHERE run = ?1 AND idx >= ?2 ORDER BY idx")                \
     X(TASK_TRIALS, TRIAL, "WHERE task = ?1 ORDER BY run, idx")                   \
+    X(RUN_TASK_TRIALS, TRIAL, "WHERE run = ?1 AND task = ?2 ORDER BY idx")       \
     X(TRIAL_KNOBS, TRIAL_KNOB, "WHERE run = ?1 AND trial = ?2 ORDER BY knob")    \
     X(DUEL, DUEL, "WHERE run = ?1 AND idx = ?2")                                 \
     X(DUELS, DUEL, "WHERE run = ?1 ORDER BY idx")                                \
     X(ALL_DUELS, DUEL, "ORDER BY run, idx")                                      \
     X(TRIAL_DUELS, DUEL, "WHERE run = ?1 AND trial = ?2 ORDER BY idx")           \
+    X(RUN_TASK_DUELS, DUEL, "WHERE run = ?1 AND task = ?2 ORDER BY idx")         \
     X(PROCESSES, PROCESS, "WHERE run = ?1 AND duel = ?2 ORDER BY idx")           \
     X(PAIRS, PAIR, "WHERE run = ?1 AND duel = ?2 AND process = ?3 ORDER BY idx") \
     X(WINNER, WINNER, "WHERE run = ?1 AND task = ?2")                            \
@@ -374,6 +395,7 @@ const char *db_sizes_text(Arena *a, const int64_t *value, int n);
     X(TASK_WINNERS, WINNER, "WHERE task = ?1 ORDER BY run")                      \
     X(RANGES, WINNER_RANGE, "WHERE run = ?1 AND task = ?2 ORDER BY slot")        \
     X(TIE_SET, TIE_SET, "WHERE run = ?1 AND task = ?2 ORDER BY idx")             \
+    X(SLICES, SLICE, "WHERE run = ?1 ORDER BY idx")                              \
     X(IMPORTED, IMPORTED, "ORDER BY signature, kernel_hash, sizes, schedule")    \
     X(BUILDS, BUILD, "ORDER BY started_ns, id")                                  \
     X(BUILD_SITES, BUILD_SITE, "WHERE build = ?1 ORDER BY idx")                  \

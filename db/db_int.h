@@ -51,10 +51,9 @@ enum { BUSY_MS = 60000, COLUMNS_MAX = 64 };
     X(COMMIT, "COMMIT")                                                                    \
     X(ROLLBACK, "ROLLBACK")                                                                \
     X(END_RUN, "UPDATE run SET ended_ns = ?2, ending = ?3, why = ?4 WHERE id = ?1")        \
+    X(REOPEN_RUN, "UPDATE run SET ended_ns = NULL, ending = NULL, why = NULL WHERE id = ?1") \
     X(END_RUN_TASK, "UPDATE run_task SET ended_ns = ?3, ending = ?4, why = ?5 "            \
                     "WHERE run = ?1 AND task = ?2")                                        \
-    X(DROP_RANGES, "DELETE FROM winner_range WHERE run = ?1 AND task = ?2")                \
-    X(DROP_WINNER, "DELETE FROM winner WHERE run = ?1 AND task = ?2")                      \
     X(KERNEL_BY_HASH, "SELECT id, text FROM kernel WHERE hash = ?1 ORDER BY id")           \
     X(TUNED_KERNELS, "SELECT text FROM kernel k WHERE EXISTS (SELECT 1 FROM task t JOIN "  \
                      "winner w ON w.task = t.id WHERE t.kernel = k.id) ORDER BY id")       \
@@ -86,7 +85,8 @@ struct Db {
     sqlite3 *sql;
     DbMode mode;
     const char *aside; /* a folder with a copy that is read instead; or NULL */
-    sqlite3_stmt *statement[N_STATEMENTS], *insert[N_DB_TABLES], *query[N_DB_QUERIES];
+    sqlite3_stmt *statement[N_STATEMENTS], *insert[N_DB_TABLES], *update[N_DB_TABLES],
+        *query[N_DB_QUERIES];
 };
 
 /* Opens what is a SQLite file by name, whatever the name looks like. Returns SQLite's code. */

@@ -74,6 +74,11 @@ static bool is_known(Db *db, DbQuery q, int64_t id, void *row)
     return db_one(db, q, &id, 1, work(db), row);
 }
 
+void db_name_machine(Db *db, DbMachine *m)
+{
+    identify_machine(db, m);
+}
+
 int64_t db_put_machine(Db *db, DbMachine *m)
 {
     DbMachine known;

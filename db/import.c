@@ -38,8 +38,8 @@ static void check_outside(Env *e, Import *m)
     if (!valid) {
         fail(e, E_SYNTAX, "%s is not well-formed JSON.", m->file);
     }
-    if (version != DB_VERSION) {
-        fail(e, E_SYNTAX, "%s is no export of a schedule database of version %d.", m->file,
+    if (version < 1 || version > DB_VERSION) { /* what a later one added may be NULL */
+        fail(e, E_SYNTAX, "%s is no export of a schedule database of version 1 to %d.", m->file,
              DB_VERSION);
     }
 }

@@ -255,6 +255,7 @@ void db_close(Db *db)
     if (db) {
         finalize(db->statement, N_STATEMENTS);
         finalize(db->insert, N_DB_TABLES);
+        finalize(db->update, N_DB_TABLES);
         finalize(db->query, N_DB_QUERIES);
         disconnect(db);
         arena_release(&db->work);

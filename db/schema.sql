@@ -5,7 +5,8 @@
 -- Two rules shape it. Ids mean the same in every database: an id is 53 bits (exact in JSON too)
 -- of the hash of what the row says, or of who made it and when, and everything below a run is
 -- numbered within the run. So merging databases copies rows and renumbers nothing. Nothing is
--- changed once it was written, but for columns that are NULL until something ends. What is
+-- changed once it was written, but for what ends later (columns that are NULL until then; a
+-- match, whose row grows with its processes; a winner, until its tie set is known). What is
 -- stored besides raw data can be computed again from it, and `schedb verify` does.
 --
 -- Times are in ns: *_ns is a length of time, or where it is called so a moment since 1970.
@@ -119,7 +120,7 @@ CREATE TABLE knob_choice (
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
     started_ns INTEGER NOT NULL,     -- since 1970
-    ended_ns INTEGER,                -- since 1970; NULL: it runs, or was killed
+    ended_ns INTEGER,                -- since 1970; NULL: it runs, or was killed: tune --resume
     ending TEXT,                     -- finished, budget, exhausted, interrupted, failed ...
     why TEXT,                        -- a sentence, where there is more to say
     program TEXT NOT NULL,           -- tune, import ...
@@ -151,8 +152,8 @@ CREATE TABLE run_task (
     run INTEGER NOT NULL REFERENCES run,
     task INTEGER NOT NULL REFERENCES task,
     idx INTEGER NOT NULL,            -- order within the run, from 0
-    ended_ns INTEGER,                -- since 1970
-    ending TEXT,                     -- winner, default-kept, exhausted, budget, interrupted ...
+    ended_ns INTEGER,                -- since 1970; NULL: it runs, or was stopped
+    ending TEXT,                     -- winner, exhausted, budget, too-short ...
     why TEXT,
     label TEXT,                      -- what people call it: "matmul 64x4864x896"
     space INTEGER REFERENCES space,  -- NULL: nothing was searched
@@ -206,8 +207,8 @@ CREATE TABLE trial (
     incumbent INTEGER,               -- the trial it was raced against; NULL: the default
     batch INTEGER,                   -- with which others it was proposed and compiled
     strategy TEXT,                   -- who proposed it, where a run mixes several
-    started_ns INTEGER,              -- since 1970
-    -- wall time by phase
+    started_ns INTEGER,              -- since 1970: it began to be measured
+    -- wall time by phase: none counts twice
     build_ns INTEGER,
     verify_ns INTEGER,
     measure_ns INTEGER,
@@ -473,6 +474,31 @@ CREATE TABLE experiment_cell (
     duel INTEGER,
     PRIMARY KEY (experiment, line, heading, at_ns, machine),
     FOREIGN KEY (run, duel) REFERENCES duel
+) STRICT, WITHOUT ROWID;
+
+-- version 2
+
+-- What a stopped run needs in order to go on as it would have: what a session had used of its
+-- budget when something of it was recorded. NULL in runs of version 1, which cannot be resumed.
+ALTER TABLE calibration ADD COLUMN n_trials INTEGER;   -- of its task, made before it
+ALTER TABLE calibration ADD COLUMN elapsed_ns INTEGER; -- of the session, at its end
+ALTER TABLE calibration ADD COLUMN budget_ns INTEGER;  -- of the session then; NULL: no limit
+ALTER TABLE trial ADD COLUMN elapsed_ns INTEGER;
+ALTER TABLE process ADD COLUMN elapsed_ns INTEGER;
+
+-- How the budget of a run was dealt out among its tasks, and why: see tuner/allocate.c.
+CREATE TABLE slice (
+    run INTEGER NOT NULL,
+    idx INTEGER NOT NULL,            -- order within the run, from 0
+    task INTEGER NOT NULL,
+    elapsed_ns INTEGER NOT NULL,     -- that the run had used when it was dealt
+    budget_ns INTEGER NOT NULL,      -- more for this task
+    share REAL NOT NULL,             -- of the model's time that is this task's, by the default
+    headroom REAL NOT NULL,          -- the part of that which can still go, by the roofline
+    chance REAL NOT NULL,            -- of a better candidate in the next batch
+    cost_ns INTEGER NOT NULL,        -- of the next batch
+    PRIMARY KEY (run, idx),
+    FOREIGN KEY (run, task) REFERENCES run_task
 ) STRICT, WITHOUT ROWID;
 
 -- views

@@ -147,8 +147,39 @@ void db_add(Db *db, DbTable t, const void *row)
     sqlite3_reset(s);
 }
 
-void db_add_whole_duel(Db *db, DbDuel *d, DbProcess *process, int n, DbPair *const *pair,
-                       const int *n_pairs)
+/* UPDATE by key, with the row's columns as arguments. */
+static const char *update_sql(Db *db, DbTable t)
+{
+    const DbTableInfo *info = &db_table[t];
+    Buf b;
+    buf_init(&b, work(db));
+    buf_printf(&b, "UPDATE %s", info->name);
+    for (int i = info->n_key; i < info->n_columns; i++) {
+        buf_printf(&b, "%s%s = ?%d", i == info->n_key ? " SET " : ", ", info->column[i].name,
+                   i + 1);
+    }
+    for (int i = 0; i < info->n_key; i++) {
+        buf_printf(&b, "%s%s = ?%d", i ? " AND " : " WHERE ", info->column[i].name, i + 1);
+    }
+    return b.at;
+}
+
+void db_put(Db *db, DbTable t, const void *row)
+{
+    check(db_table[t].n_key < db_table[t].n_columns);
+    if (!db->update[t]) {
+        db->update[t] = prepared(db, update_sql(db, t));
+    }
+    must_bind(db, row_bind(db->update[t], t, row));
+    run_statement(db, db->update[t]);
+    if (sqlite3_changes(db->sql) == 0) {
+        db_add(db, t, row);
+    }
+}
+
+/* Keys of all that belongs to it, and its seal. */
+static void seal_duel(Db *db, DbDuel *d, DbProcess *process, int n, DbPair *const *pair,
+                      const int *n_pairs)
 {
     for (int i = 0; i < n; i++) {
         process[i].run = d->run, process[i].duel = d->idx, process[i].idx = i;
@@ -159,12 +190,43 @@ void db_add_whole_duel(Db *db, DbDuel *d, DbProcess *process, int n, DbPair *con
         }
     }
     d->seal = duel_seal(work(db), d, process, n, pair);
-    db_add_duel(db, d);
-    for (int i = 0; i < n; i++) {
+}
+
+static void add_processes(Db *db, const DbProcess *process, int from, int n,
+                          DbPair *const *pair)
+{
+    for (int i = from; i < n; i++) {
         db_add_process(db, &process[i]);
-        for (int k = 0; k < n_pairs[i]; k++) {
+        for (int64_t k = 0; k < process[i].n_pairs; k++) {
             db_add_pair(db, &pair[i][k]);
         }
+    }
+}
+
+void db_add_whole_duel(Db *db, DbDuel *d, DbProcess *process, int n, DbPair *const *pair,
+                       const int *n_pairs)
+{
+    seal_duel(db, d, process, n, pair, n_pairs);
+    db_add_duel(db, d);
+    add_processes(db, process, 0, n, pair);
+}
+
+void db_grow_whole_duel(Db *db, DbDuel *d, DbProcess *process, int n, int n_there,
+                        DbPair *const *pair, const int *n_pairs)
+{
+    seal_duel(db, d, process, n, pair, n_pairs);
+    db_put(db, DB_T_DUEL, d);
+    add_processes(db, process, n_there, n, pair);
+}
+
+/* What a later version of the schema added is sealed where it is told, so that older seals
+ * hold: the last column of process. */
+static void seal_process(const DbProcess *p, Buf *out)
+{
+    static const char untold[] = "elapsed_ns=-\n";
+    row_text(DB_T_PROCESS, p, 0, out);
+    if (p->elapsed_ns == DB_NONE) {
+        out->len -= sizeof untold - 1;
     }
 }
 
@@ -176,7 +238,7 @@ Hash duel_seal(Arena *a, const DbDuel *d, const DbProcess *process, int n, DbPai
     buf_init(&b, a);
     row_text(DB_T_DUEL, &unsealed, 0, &b);
     for (int i = 0; i < n; i++) {
-        row_text(DB_T_PROCESS, &process[i], 0, &b);
+        seal_process(&process[i], &b);
         for (int64_t k = 0; k < process[i].n_pairs; k++) {
             row_text(DB_T_PAIR, &pair[i][k], 0, &b);
         }
@@ -204,6 +266,13 @@ static void bind_text(Db *db, sqlite3_stmt *s, int place, const char *text)
     }
 }
 
+void db_reopen_run(Db *db, int64_t run)
+{
+    sqlite3_stmt *s = statement_of(db, ST_REOPEN_RUN);
+    sqlite3_bind_int64(s, 1, run);
+    run_statement(db, s);
+}
+
 void db_end_run(Db *db, int64_t run, int64_t ended_ns, const char *ending, const char *why)
 {
     sqlite3_stmt *s = statement_of(db, ST_END_RUN);
@@ -224,18 +293,4 @@ void db_end_run_task(Db *db, int64_t run, int64_t task, int64_t ended_ns, const 
     bind_text(db, s, 4, ending);
     bind_text(db, s, 5, why);
     run_statement(db, s);
-}
-
-static void drop_of_task(Db *db, StatementId id, int64_t run, int64_t task)
-{
-    sqlite3_stmt *s = statement_of(db, id);
-    sqlite3_bind_int64(s, 1, run);
-    sqlite3_bind_int64(s, 2, task);
-    run_statement(db, s);
-}
-
-void db_withdraw_winner(Db *db, int64_t run, int64_t task)
-{
-    drop_of_task(db, ST_DROP_RANGES, run, task);
-    drop_of_task(db, ST_DROP_WINNER, run, task);
 }

@@ -53,6 +53,29 @@ static void take_times(const DuelProcess *process, int n, Calibration *out)
     }
 }
 
+/* The default's call, and the rates beside it: what the roofline is drawn from. */
+static void take_rates(const DuelProcess *process, int n, Calibration *out)
+{
+    double call_ns[SERIES_MAX], read[SERIES_MAX], fork_join[SERIES_MAX], flops[SERIES_MAX];
+    for (int i = 0; i < n; i++) {
+        const ProcessResult *r = &process[i].result;
+        double pairs = r->n_pairs > 0 ? r->n_pairs : 1,
+               reps = r->reps > 0 ? (double)r->reps : 1;
+        call_ns[i] = 0;
+        for (int k = 0; k < r->n_pairs; k++) {
+            call_ns[i] += (double)(r->pair[k].a_ns + r->pair[k].b_ns) / (2 * pairs * reps);
+        }
+        read[i] = (r->before.read_bytes_per_ns + r->after.read_bytes_per_ns) / 2;
+        fork_join[i] = (r->before.fork_join_ns + r->after.fork_join_ns) / 2;
+        flops[i] = (r->before.flops_per_ns + r->after.flops_per_ns) / 2;
+    }
+    if (n > 0) {
+        out->call_ns = stat_median(call_ns, n);
+        out->probe =
+            (Probe){stat_median(read, n), stat_median(fork_join, n), stat_median(flops, n)};
+    }
+}
+
 /* What the table of constants allows. */
 enum { MOST_PAIRS = 100 * 99 };
 
@@ -145,6 +168,7 @@ void calibrate(const Rules *r, const DuelProcess *process, int n, int n_threads,
     out->biased = one_side && fabs(out->median_ln) > p->biased;
     out->iqr_ln = pooled_iqr(process, n, out->metric);
     take_times(process, n, out);
+    take_rates(process, n, out);
     out->wide = out->iqr_ln > p->wide_iqr;
     out->noisy = !(out->iqr_ln <= p->gate_iqr) || out->flagged > p->gate_flagged;
 }

@@ -13,6 +13,7 @@ typedef struct Making {
     Arena *m;
     Cache *c;
     const Toolchain *tc;
+    Toolchain compile; /* the same, with time left for linking */
     const Kernel *naive;
     const Schedule *s;
     int n, n_jobs;
@@ -65,7 +66,7 @@ static void build_batch(Env *e, void *arg)
         }
     }
     env_reset_kernel(e);
-    cache_objects(e, x->c, x->tc, k, n, x->n_jobs, path);
+    cache_objects(e, x->c, &x->compile, k, n, x->n_jobs, path);
     for (int i = 0, at = 0; i < x->n; i++) {
         if (x->k[i]) {
             x->object[i] = x->like[i] == i ? path[at++] : x->object[x->like[i]];
@@ -91,12 +92,41 @@ static bool end_named(Making *x, const Err *err)
     return named;
 }
 
+/* One that hangs must not cost the others their libraries. */
+static void keep_time_to_link(Making *x)
+{
+    uint64_t now_ns = os_now_ns();
+    x->compile = *x->tc;
+    if (x->tc->until_ns > now_ns) {
+        x->compile.until_ns -= (x->tc->until_ns - now_ns) / 10;
+    }
+}
+
+static bool out_of_time(const Making *x)
+{
+    return x->compile.until_ns > 0 && os_now_ns() >= x->compile.until_ns;
+}
+
+/* Those that are left when the time for all of them is over. */
+static void end_late(Making *x)
+{
+    for (int i = 0; i < x->n; i++) {
+        if (x->k[i]) {
+            end(x, i, STATUS_CC_TIMEOUT,
+                "It was not compiled within the time that there was for its batch.");
+        }
+    }
+}
+
 static void build_objects(Env *e, Making *x)
 {
     while (!env_try(e, build_batch, x)) {
         Err err = e->err;
         if (err.code != E_BUILD || !end_named(x, &err)) {
             fail_err(e, &err);
+        }
+        if (out_of_time(x)) {
+            end_late(x);
         }
     }
 }
@@ -126,6 +156,7 @@ static void make(Env *e, void *arg)
     x->like = arena_array(&e->model, int, x->n);
     x->object = arena_array(&e->model, const char *, x->n);
     schedule_all(e, x);
+    keep_time_to_link(x);
     build_objects(e, x);
     for (int i = 0; i < x->n; i++) {
         Linking one = {x, i};

@@ -5,57 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-static int place_of(const char *const *name, int n, const char *word)
-{
-    int i = 0;
-    while (i < n - 1 && strcmp(name[i], word)) {
-        i++;
-    }
-    return i;
-}
-
-static uint64_t known(int64_t v)
-{
-    return v == DB_NONE ? 0 : (uint64_t)v;
-}
-
-static Pair pair_of(const DbPair *p)
-{
-    return (Pair){.a_ns = (uint64_t)p->a_ns,
-                  .b_ns = (uint64_t)p->b_ns,
-                  .a_cpu_ns = (uint64_t)p->a_cpu_ns,
-                  .b_cpu_ns = (uint64_t)p->b_cpu_ns,
-                  .cpu = (uint32_t)p->cpu,
-                  .flags = (uint16_t)p->flags,
-                  .b_first = p->b_first != 0};
-}
-
-/* As much of it as decisions look at. */
-static DuelProcess process_of(Arena *m, DuelStage stage, const DbProcess *p, const DbPair *row)
-{
-    DuelProcess x = {.stage = stage, .seed = (uint64_t)p->seed};
-    ProcessResult *r = &x.result;
-    r->status = (Status)place_of(status_name, N_STATUSES, p->status);
-    r->warm_a_ns = known(p->warm_a_ns);
-    r->warm_b_ns = known(p->warm_b_ns);
-    r->reps = p->reps;
-    r->n_pairs = (int)p->n_pairs;
-    r->pair = arena_array(m, Pair, r->n_pairs);
-    for (int i = 0; i < r->n_pairs; i++) {
-        r->pair[i] = pair_of(&row[i]);
-    }
-    return x;
-}
-
 void evidence_fill(Env *e, const Rules *r, const Terms *terms, DbDuel *d,
                    const DbProcess *process, int n, DbPair *const *pair)
 {
     Arena *m = &e->kernel;
     DuelProcess *p = arena_array(m, DuelProcess, n);
-    DuelStage stage = (DuelStage)place_of(stage_name, N_DUEL_STAGES, d->stage);
+    DuelStage stage = (DuelStage)word_place(stage_name, N_DUEL_STAGES, d->stage);
     Recount x;
     for (int i = 0; i < n; i++) {
-        p[i] = process_of(m, stage, &process[i], pair[i]);
+        p[i] = rows_process(m, stage, &process[i], pair[i]);
     }
     duel_recount(m, r, stage, terms, d->alpha, p, n, &x);
     d->n = x.n, d->wins = x.wins, d->losses = x.losses;
@@ -87,7 +45,7 @@ void evidence_rules(Db *db, Env *e, const DbDuel *d, Rules *r, Terms *t)
     DbCalibration c;
     rules_init(r, &p);
     *t = (Terms){.margin_e4 = (int)d->margin_e4,
-                 .metric = (Metric)place_of(metric_name, N_METRICS, d->metric),
+                 .metric = (Metric)word_place(metric_name, N_METRICS, d->metric),
                  .n_threads = 1};
     if (DB_ONE(db, TASK, &e->kernel, &task, d->task)) {
         t->n_threads = (int)task.n_threads;
@@ -115,35 +73,20 @@ static bool orders_drawn(const DbProcess *process, int n, DbPair *const *pair, E
     return true;
 }
 
-/* The processes of a recorded duel, with their pairs. */
-static DuelProcess *processes_of(Db *db, Arena *m, const DbDuel *d, int *n)
-{
-    Vec(DuelProcess) v = {0};
-    DbProcess p;
-    DbCursor at = DB_FIND(db, PROCESSES, d->run, d->idx);
-    while (db_next(&at, m, &p)) {
-        DbPair *pair = arena_array(m, DbPair, p.n_pairs + 1);
-        int64_t k = 0;
-        DbCursor in = DB_FIND(db, PAIRS, p.run, p.duel, p.idx);
-        while (k < p.n_pairs && db_next(&in, m, &pair[k])) {
-            k++;
-        }
-        db_end(&in);
-        *vec_push(m, &v) = process_of(m, DUEL_CALIBRATE, &p, pair);
-    }
-    *n = v.n;
-    return v.at;
-}
-
 void evidence_calibration(Db *db, Env *e, const DbDuel *d, DbCalibration *c)
 {
     Rules r;
     Terms t;
     Calibration x;
-    int n;
-    const DuelProcess *p = processes_of(db, &e->kernel, d, &n);
+    DuelRows rows = {0};
+    Arena *m = &e->kernel;
+    rows_read(db, m, d->run, d->idx, &rows);
+    DuelProcess *p = arena_array(m, DuelProcess, rows.process.n);
+    for (int i = 0; i < rows.process.n; i++) {
+        p[i] = rows_process(m, DUEL_CALIBRATE, &rows.process.at[i], rows.pair.at[i]);
+    }
     evidence_rules(db, e, d, &r, &t);
-    calibrate(&r, p, n, t.n_threads, &x);
+    calibrate(&r, p, rows.process.n, t.n_threads, &x);
     c->margin_e4 = x.margin_e4;
     c->sigma_p = x.sigma_p, c->iqr = x.iqr_ln, c->flagged = x.flagged;
     c->metric = metric_name[x.metric];

@@ -117,6 +117,15 @@ static void take_record(Session *s, const Calibrated *c)
     session_reach(s, c->elapsed_ns);
 }
 
+/* What is kept for the matches follows from the time there was then, and stays. */
+static uint64_t left_then(const Calibrated *c)
+{
+    bool limit = c->budget_ns > 0;
+    return !limit                         ? UINT64_MAX
+           : c->budget_ns > c->elapsed_ns ? c->budget_ns - c->elapsed_ns
+                                          : 0;
+}
+
 static void wait_for_quiet(Session *s, uint64_t ns)
 {
     const Runner *r = &s->plan->runner;
@@ -139,11 +148,14 @@ static bool calibrate_once(Session *s, uint64_t wait_ns)
         if (!take_processes(s, &c)) {
             return false;
         }
+        c.budget_ns = s->budget.ns;
+        c.waited_ns = wait_ns;
     }
     calibrate(&s->rules, c.process, c.n, s->plan->task->n_threads, &c.result);
     s->result.calibration = c.result;
     s->n_calibrations++;
     s->calibrated_ns = c.elapsed_ns;
+    s->reserve_ns = budget_reserve_ns(&s->rules, &c.result, left_then(&c));
     s->n_spreads = 0;
     if (!recorded && s->plan->recorder.calibration) {
         s->plan->recorder.calibration(s->plan->recorder.ctx, &c);
@@ -200,6 +212,5 @@ bool gate_pass(Session *s)
             c->median_ln > 0 ? "faster" : "slower");
         return false;
     }
-    s->reserve_ns = budget_reserve_ns(&s->rules, c, session_left_ns(s));
     return affordable(s, 0, c->process_ns);
 }

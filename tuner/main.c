@@ -29,6 +29,7 @@ enum {
     KEY_DB,
     KEY_LIST,
     KEY_DRY_RUN,
+    KEY_RESUME,
     KEY_NOISE,
     KEY_THREADS,
     KEY_JOBS,
@@ -60,8 +61,8 @@ static const struct argp_option options[] = {
      0},
     {"list", KEY_LIST, NULL, 0, "only list the tasks", 0},
     {"dry-run", KEY_DRY_RUN, NULL, 0,
-     "only list the tasks, their spaces, and how many candidates may fit the budget; with "
-     "--against, print a rival to begin with",
+     "only list the tasks, what they are worth, and how many candidates may fit the budget; "
+     "with --against, print a rival to begin with",
      0},
     {NULL, 0, NULL, 0, "How it is searched:", 2},
     {"budget", KEY_BUDGET, "TIME", 0,
@@ -69,6 +70,8 @@ static const struct argp_option options[] = {
     {"strategy", KEY_STRATEGY, "NAME", 0,
      "exhaustive, random, greedy, anneal, evolve, model or auto (default: auto)", 0},
     {"seed", KEY_SEED, "N", 0, "of the search and all that is random in it (default: 1)", 0},
+    {"resume", KEY_RESUME, "RUN", OPTION_ARG_OPTIONAL,
+     "go on with a run of this command that was stopped or killed (default: the newest)", 0},
     {"jobs", KEY_JOBS, "N", 0, "compilers at once (default: as many as CPUs)", 0},
     {NULL, 0, NULL, 0, "Instead of a search, measure (BEST: the database's winner):", 3},
     {"compare", KEY_COMPARE, "A B", 0,
@@ -195,6 +198,12 @@ static void check_options(struct argp_state *state, const TuneOptions *o)
     if (o->command == &command_compare && !o->side[1]) {
         argp_error(state, "--compare takes two schedules: --compare A B");
     }
+    if (o->resume && (o->command || o->list || o->dry_run)) {
+        argp_error(state, "--resume goes on with a search: it goes without --%s",
+                   o->command ? o->command->option
+                   : o->list  ? "list"
+                              : "dry-run");
+    }
     if (o->m && (o->kernel || o->model)) {
         argp_error(state, "--shape goes without --kernel and --model");
     }
@@ -215,6 +224,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_DB: o->db = arg; return 0;
     case KEY_LIST: o->list = true; return 0;
     case KEY_DRY_RUN: o->dry_run = true; return 0;
+    case KEY_RESUME:
+        o->resume = true;
+        o->resume_run = arg ? (int64_t)number(state, "resume", arg, 1, 0x1p53) : 0;
+        return 0;
     case KEY_THREADS: o->n_threads = (int)number(state, "threads", arg, 1, 4096); return 0;
     case KEY_JOBS: o->n_jobs = (int)number(state, "jobs", arg, 1, 4096); return 0;
     case KEY_SEED: o->seed = (uint64_t)number(state, "seed", arg, 0, 9e15); return 0;

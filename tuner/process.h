@@ -169,8 +169,8 @@ typedef struct Attempt { /* at building a candidate */
 
 /* The kernel under each of n schedules, each a library of its own, linked from the very object
  * that a build would link; compiled n_jobs at once. What fails says so in its row and holds up
- * no other. Memory is m, and none of e's. Fails as the cache does (E_IO, E_NOMEM, E_INTERRUPT),
- * never for a candidate's sake. */
+ * no other; what is not done at tc->until_ns is CC_TIMEOUT. Memory is m, and none of e's. Fails as
+ * the cache does (E_IO, E_NOMEM, E_INTERRUPT), never for a candidate's sake. */
 void candidates_build(Env *e, Arena *m, Cache *c, const Toolchain *tc, const Kernel *naive,
                       const Schedule *s, int n, int n_jobs, Attempt *out);
 /* The same library, byte by byte, in another file, for calibration. Fails with E_IO. */

@@ -221,6 +221,7 @@ typedef struct Trial {
     int n_processes;
     DuelProcess process[2]; /* search, replicate */
     uint64_t build_ns, elapsed_ns;
+    uint64_t decide_ns; /* of what its measuring took: beside its processes */
     /* What follows from the above: trial_decide */
     Outcome outcome;
     Race race;         /* rule is NULL */
@@ -268,6 +269,8 @@ typedef struct Calibration {
     uint64_t process_ns;       /* of one process: the median */
     uint64_t process_most_ns;  /* of the slowest */
     uint64_t pair_ns;          /* of one pair: the median */
+    double call_ns;            /* of one call of the default: the median of the processes' */
+    Probe probe;               /* medians of what the processes found this machine can do */
     bool wide;                 /* processes take pairs_wide pairs */
     bool noisy;                /* beyond the noise gate */
     bool biased;               /* nothing measured by this harness would mean anything */

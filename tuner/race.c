@@ -114,7 +114,8 @@ static Outcome race_screen(Race *r, const Pair *p)
         return OUTCOME_R1;
     }
     double three[3] = {r->first[0], r->first[1], r->first[2]};
-    if (r->n == 3 && r->rule->third_x100 > 0 && 100 * stat_median(three, 3) > r->rule->third_x100) {
+    if (r->n == 3 && r->rule->third_x100 > 0 &&
+        100 * stat_median(three, 3) > r->rule->third_x100) {
         return OUTCOME_M3;
     }
     return OUTCOME_NONE;

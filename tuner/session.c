@@ -117,6 +117,7 @@ static void measure_candidate(Session *s, Trial *t)
 {
     Fighter *incumbent = session_incumbent(s);
     Fighter candidate = {.index = t->index, .built = t->built};
+    uint64_t in_processes_ns = 0;
     s->began_ns = session_elapsed_ns(s);
     t->incumbent = incumbent->index;
     if (t->status == STATUS_OK) {
@@ -135,14 +136,18 @@ static void measure_candidate(Session *s, Trial *t)
             t->why = p->result.why;
         }
         o = trial_decide(&s->rules, t);
+        in_processes_ns += p->result.took_ns;
     }
     t->elapsed_ns = session_elapsed_ns(s);
+    uint64_t all_ns = t->elapsed_ns - s->began_ns;
+    t->decide_ns = all_ns > in_processes_ns ? all_ns - in_processes_ns : 0;
 }
 
 /* A record is taken as what was measured, never as what was decided. */
 static void take_record(Session *s, Trial *t)
 {
     Outcome was = t->outcome;
+    t->terms = calibration_terms(&s->result.calibration, s->plan->task->n_threads);
     if (trial_decide(&s->rules, t) != was) {
         fail(s->e, E_INPUT, "trial %d is recorded as %s, but its pairs say %s", t->ordinal,
              outcome_name[was], outcome_name[t->outcome]);
@@ -153,6 +158,7 @@ static void take_record(Session *s, Trial *t)
     }
     t->built.library = NULL;
     s->n_processes += (uint64_t)t->n_processes;
+    s->batch_ns += t->build_ns;
     session_reach(s, t->elapsed_ns);
 }
 
@@ -182,6 +188,7 @@ static void promote(Session *s, Trial *t)
 static void count(Session *s, const Trial *t)
 {
     s->result.n_trials++;
+    s->result.n_barren = t->outcome == OUTCOME_PROMOTED ? 0 : s->result.n_barren + 1;
     s->result.n_status[t->status]++;
     s->result.n_outcome[t->outcome]++;
 }
@@ -243,21 +250,52 @@ static void ask_again(Session *s, const Trial *t)
     }
 }
 
+/* The past calibrated between two trials of a batch, when its time had been over and there was
+ * more of it later. */
+static bool past_calibrated(Session *s, int64_t n_trials)
+{
+    const Past *p = s->plan->past;
+    Calibrated c;
+    return !s->past_over && p->calibration(p->ctx, &s->batch, s->n_calibrations, &c) &&
+           c.n_trials == n_trials;
+}
+
+/* What was asked for and not measured, since the time was over, comes before what is new. */
+static bool ask(Session *s, uint64_t *index)
+{
+    const Proposer *y = &s->plan->strategy;
+    if (s->n_pending == 0) {
+        return y->ask(y->ctx, index);
+    }
+    *index = s->pending[0];
+    memmove(s->pending, s->pending + 1, (size_t)--s->n_pending * sizeof s->pending[0]);
+    return true;
+}
+
+/* How many are missing until a batch is whole: strategies hear of whole ones. */
+static int batch_left(const Session *s)
+{
+    int64_t first = s->result.n_trials, trials = s->budget.trials;
+    int64_t left = s->rules.p.batch - first % s->rules.p.batch;
+    return (int)(trials > 0 && trials - first < left ? trials - first : left);
+}
+
 /* Asks for a batch; those that the past has come first. */
 static int ask_batch(Session *s, Slot *slot, bool *closed)
 {
-    const Proposer *y = &s->plan->strategy;
-    int64_t first = s->result.n_trials, trials = s->budget.trials;
-    int64_t most = trials > 0 ? trials - first : s->rules.p.batch;
-    int n = 0;
-    for (; n < s->rules.p.batch && n < most; n++) {
+    int64_t first = s->result.n_trials;
+    int most = batch_left(s), n = 0;
+    for (; n < most; n++) {
+        if (n > 0 && past_calibrated(s, first + n)) {
+            break;
+        }
         slot[n].recorded = past_trial(s, (int)first + n, &slot[n].trial);
         if (slot[n].recorded) {
             ask_again(s, &slot[n].trial);
             continue;
         }
         uint64_t index = 0;
-        bool asked = y->ask(y->ctx, &index);
+        bool asked = ask(s, &index);
         *closed = asked && past_matches(s);
         if (!asked || *closed) {
             break;
@@ -283,9 +321,10 @@ static void build_batch(Session *s, Slot *slot, int n)
     }
 }
 
-static void drop_rest(Session *s, Slot *slot, int from, int n)
+static void put_off(Session *s, Slot *slot, int from, int n)
 {
     for (int i = from; i < n; i++) {
+        s->pending[s->n_pending++] = slot[i].trial.index;
         session_drop(s, &slot[i].trial.built);
     }
 }
@@ -293,16 +332,21 @@ static void drop_rest(Session *s, Slot *slot, int from, int n)
 static void run_batch(Session *s, Slot *slot, int n)
 {
     int n_recorded = 0;
+    s->batch_ns = slot[0].recorded ? 0 : s->batch_ns;
     while (n_recorded < n && slot[n_recorded].recorded) {
         settle(s, &slot[n_recorded++]);
     }
-    if (n_recorded == n || search_over(s, s->batch_ns)) {
+    if (n_recorded == n) {
+        return;
+    }
+    if (search_over(s, s->batch_ns)) {
+        put_off(s, slot, n_recorded, n);
         return;
     }
     build_batch(s, slot + n_recorded, n - n_recorded);
     for (int i = n_recorded; i < n; i++) {
         if (search_over(s, 0)) {
-            drop_rest(s, slot, i, n);
+            put_off(s, slot, i, n);
             return;
         }
         settle(s, &slot[i]);
@@ -366,7 +410,7 @@ void session_extend(Session *s, uint64_t ns)
 {
     check(s->budget.ns > 0);
     s->budget.ns += ns;
-    if (s->result.ending == ENDING_BUDGET) {
+    if (s->result.ending == ENDING_BUDGET || s->result.ending == ENDING_TOO_SHORT) {
         s->result.ending = ENDING_OPEN;
     }
 }

@@ -41,6 +41,8 @@ typedef struct Calibrated { /* a calibration as it is recorded */
     int n;
     const DuelProcess *process;
     uint64_t elapsed_ns;
+    uint64_t budget_ns; /* that the session had then; 0: no limit */
+    uint64_t waited_ns; /* before it, for the machine to calm down */
     Calibration result;
 } Calibrated;
 
@@ -84,8 +86,8 @@ typedef struct TieSet { /* canonical order: fewest steps, then smallest text */
 } TieSet;
 
 /* Told of everything as it happens. Of what came from a Past only what follows from it is
- * told again (duel, winner, ties): it replaces what was told before. Any may be NULL. What
- * they point to lives for the call. */
+ * told again (duel, winner, ties): it replaces what was told before. Of a trial that is not taken
+ * from a Past terms need not be set. Any may be NULL. What they point to lives for the call. */
 typedef struct Recorder {
     void *ctx;
     void (*calibration)(void *ctx, const Calibrated *c);
@@ -139,8 +141,9 @@ typedef struct SessionPlan {
 
 typedef struct SessionResult {
     SessionEnd ending;
-    char why[1024]; /* a sentence on how it ended */
-    bool noisy;     /* figures of this session carry a warning */
+    char why[1024];   /* a sentence on how it ended */
+    bool noisy;       /* figures of this session carry a warning */
+    int64_t n_barren; /* trials since the last promotion */
     int64_t n_trials, n_status[N_STATUSES], n_outcome[N_OUTCOMES];
     uint64_t elapsed_ns;
     Calibration calibration; /* the last */
@@ -158,7 +161,7 @@ typedef struct Session Session;
 Session *session_start(Env *e, const SessionPlan *plan);
 /* Calibrates when it is due, then one batch of candidates. False: the search is over. */
 bool session_step(Session *s);
-/* More time; a search that had ended for want of it is open again. */
+/* More time; a search that had ended for want of it, or could not begin, is open again. */
 void session_extend(Session *s, uint64_t ns);
 /* Title match, tie set, pick, also of a search that is not over; not after INTERRUPTED,
  * TOO_SHORT, BIASED. */

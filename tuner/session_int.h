@@ -34,8 +34,10 @@ struct Session {
     bool past_over; /* everything is new from here on */
     uint64_t spent_ns, since_ns;
     uint64_t reserve_ns, batch_ns, waited_ns, calibrated_ns;
-    uint64_t began_ns;    /* elapsed when the candidate at hand began: it has a limit */
-    uint64_t n_processes; /* each has a seed of its own */
+    uint64_t began_ns;           /* elapsed when the candidate at hand began: it has a limit */
+    uint64_t n_processes;        /* each has a seed of its own */
+    uint64_t pending[MAX_BATCH]; /* asked for, and not measured yet */
+    int n_pending;
     int n_calibrations, n_duels;
     Fighter base, copy;                /* the default, and its library again */
     Fighter incumbent[MAX_INCUMBENTS]; /* newest first; older than those are forgotten */

@@ -1,8 +1,9 @@
-/* tuner.h - the door of this folder: what it offers, in five parts, each section named after the .c file that
+/* tuner.h - the door of this folder: what it offers, in six parts, each section named after the .c file that
  * defines it; stat.h has the statistics and evidence.h what needs the database. */
 #ifndef NC_TUNER_H
 #define NC_TUNER_H
 
+#include "tuner/allocate.h"
 #include "tuner/measure.h"
 #include "tuner/process.h"
 #include "tuner/protocol.h"

@@ -165,6 +165,15 @@ static void keep_item(Env *e, const Build *b, const Item *it, const Job *job)
     }
 }
 
+static void keep_done(Env *e, const Build *b, const Job *job)
+{
+    for (int i = 0; i < b->n; i++) {
+        if (job[i].done) {
+            keep_item(e, b, &b->item[i], &job[i]);
+        }
+    }
+}
+
 static Job item_job(Env *e, const Build *b, const Item *it)
 {
     const char **more = arena_array(&e->kernel, const char *, it->n_more + 2);
@@ -184,14 +193,13 @@ static void build_items(Env *e, void *arg)
     int which;
     Err err;
     if (!jobs_run(job, b->n, b->n_jobs, b->tc, b->c->stop, &which, &err)) {
+        keep_done(e, b, job);
         if (which < 0) {
             fail(e, err.code, "Compiling %s.", err.text);
         }
         fail_item(e, b, &b->item[which], &job[which], &err);
     }
-    for (int i = 0; i < b->n; i++) {
-        keep_item(e, b, &b->item[i], &job[i]);
-    }
+    keep_done(e, b, job);
 }
 
 static void build(Env *e, Build *b)

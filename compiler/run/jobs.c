@@ -23,7 +23,7 @@ typedef struct Running {
     Job *job;
     pid_t pid;
     int fd; /* read end of its output; -1: closed by all writers */
-    uint64_t deadline_ns;
+    uint64_t start_ns, deadline_ns;
 } Running;
 
 typedef struct Batch {
@@ -53,12 +53,15 @@ static bool start(Batch *b, Job *job)
         os.close(fd[0]);
         return err_set(b->err, E_BUILD, "could not be started: %s", strerror(why));
     }
+    uint64_t now_ns = os_now_ns(), until_ns = b->tc->until_ns;
+    uint64_t deadline_ns = now_ns + (uint64_t)b->tc->timeout_ms * 1000000u;
     b->failed = NULL;
     b->at[b->n++] = (Running){
         .job = job,
         .pid = pid,
         .fd = fd[0],
-        .deadline_ns = os_now_ns() + (uint64_t)b->tc->timeout_ms * 1000000u,
+        .start_ns = now_ns,
+        .deadline_ns = until_ns > 0 && until_ns < deadline_ns ? until_ns : deadline_ns,
     };
     return true;
 }
@@ -115,7 +118,8 @@ static bool look_after(Batch *b, Running *r, bool *gone)
     pid_t pid = r->fd < 0 ? os.waitpid(r->pid, &status, WNOHANG) : 0;
     *gone = pid == r->pid;
     if (*gone) {
-        return judge_exit(status, b->err);
+        r->job->done = judge_exit(status, b->err);
+        return r->job->done;
     }
     if (pid < 0 && errno != EINTR) {
         return err_set(b->err, E_IO, "could not be waited for: %s", strerror(errno));
@@ -123,8 +127,9 @@ static bool look_after(Batch *b, Running *r, bool *gone)
     if (os_now_ns() < r->deadline_ns) {
         return true;
     }
+    int64_t limit_ns = (int64_t)(r->deadline_ns - r->start_ns);
     return err_set(b->err, E_BUILD, "did not finish within %g seconds and was stopped",
-                   b->tc->timeout_ms / 1000.0);
+                   limit_ns > 0 ? (double)limit_ns / 1e9 : 0);
 }
 
 /* Waits for output or an end, and handles what there is. */

@@ -21,7 +21,9 @@ typedef struct Toolchain {
     const Target *target; /* how wide emitted vectors are */
     char *const *env;     /* the child's environment: ours, with LC_ALL=C */
     int timeout_ms; /* of one compilation: $NANOCOMPILE_CC_TIMEOUT in seconds, else 60 s */
-    Hash identity;  /* of path, words, version, flags and the machine's ISA: part of every
+    uint64_t
+        until_ns;  /* by os_now_ns: no compilation runs longer than that; 0: no such limit */
+    Hash identity; /* of path, words, version, flags and the machine's ISA: part of every
                               object's key */
 } Toolchain;
 /* Finds the compiler and what it accepts on this machine. The answer is kept in the cache, so that
@@ -40,7 +42,8 @@ typedef struct Cache {
 /* E_IO with directory and remedy */
 void cache_open(Env *e, Cache *c, const char *dir /* NULL: the default */);
 /* One object file a kernel, built where missing (in parallel on n_jobs), verified where found: a corrupt
- * one is quarantined and rebuilt. path[i] is the object of kernel i. Interrupted or failed: nothing half-written. */
+ * one is quarantined and rebuilt. path[i] is the object of kernel i. Interrupted or failed: nothing half-written,
+ * and what was compiled until then is kept. */
 void cache_objects(Env *e, Cache *c, const Toolchain *tc, Kernel *const *k, int n, int n_jobs,
                    const char **path);
 /* The shared library of these objects, likewise. */

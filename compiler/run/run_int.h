@@ -20,6 +20,7 @@ typedef struct Job {
     char *const *argv; /* argv[0] is the program's path */
     char *said;        /* the first SAID_BYTES - 1 bytes of its stdout and stderr, NUL-ended */
     size_t said_len;
+    bool done; /* it ended well */
 } Job;
 
 Job job_new(Env *e, char *const *argv);

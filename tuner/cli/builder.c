@@ -22,11 +22,12 @@ static void build(void *ctx, Env *e, Arena *m, Build *batch, int n, uint64_t lim
     Attempt *out = arena_array(m, Attempt, n);
     uint64_t start_ns = clock_ns();
     Cache cache = b->w->cache;
-    (void)limit_ns; /* the compiler's own limit ends each (NANOCOMPILE_CC_TIMEOUT) */
+    Toolchain tc = b->w->tc;
+    tc.until_ns = os_now_ns() + limit_ns;
     for (int i = 0; i < n; i++) {
         schedule_of(b, batch[i].index, &s[i]);
     }
-    candidates_build(e, m, &cache, &b->w->tc, b->item->kernel, s, n, b->w->n_jobs, out);
+    candidates_build(e, m, &cache, &tc, b->item->kernel, s, n, b->w->n_jobs, out);
     uint64_t took_ns = clock_ns() - start_ns;
     for (int i = 0; i < n; i++) {
         batch[i].status = out[i].status;

@@ -10,17 +10,10 @@
 
 /* ---- saying ------------------------------------------------------------------------------- */
 
-static void clear_progress(const Contest *c)
-{
-    if (c->record->shows && isatty(2)) {
-        fprintf(stderr, "\r\033[K");
-    }
-}
-
 void contest_say(const Contest *c, const char *fmt, ...)
 {
     va_list ap;
-    clear_progress(c);
+    progress_clear(c->w);
     va_start(ap, fmt);
     printf("  ");
     vprintf(fmt, ap);
@@ -120,14 +113,14 @@ static void start_session(Contest *c)
     c->builder = (TaskBuilder){.w = c->w, .item = c->item};
     c->plan = (SessionPlan){.task = &c->item->task,
                             .protocol = o->protocol,
-                            .runner = child_runner((Children *)&c->w->children),
+                            .runner = child_runner(&c->w->children),
                             .builder = {.ctx = c, .build = build_any},
-                            .recorder = record_of(c->record),
+                            .recorder = progress_recorder(&c->progress),
                             .budget = {c->budget_ns, 0},
                             .seed = o->seed,
                             .stop = &tune_interrupted};
     c->session = session_start(c->w->e, &c->plan);
-    c->record->now = session_result(c->session);
+    c->progress.now = session_result(c->session);
 }
 
 /* Says and records what kept two sides from a verdict. */
@@ -138,7 +131,7 @@ static bool no_verdict(Contest *c, const char *ending, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    clear_progress(c);
+    progress_clear(c->w);
     fprintf(stderr, "tune: %s: %s\n", c->item->label, text);
     c->ending = ending;
     c->why = arena_str(&c->w->e->model, text);
@@ -199,8 +192,8 @@ bool contest_play(Contest *c, int a, int b, Duel *out)
 
 void contest_say_where(const Contest *c)
 {
-    contest_say(c, "its pairs: report evidence %lld %d", (long long)c->record->run,
-                c->record->n_duels - 1);
+    contest_say(c, "its pairs: report evidence %lld %lld", (long long)c->record->in.run,
+                (long long)c->record->in.n_duels - 1);
 }
 
 /* FASTER is 0, so that `tune --compare A B && ...` goes on where B is faster. */
@@ -215,24 +208,34 @@ int verdict_status(DuelVerdict v)
 
 /* ---- one task ----------------------------------------------------------------------------- */
 
+static const char *side_name(void *ctx, uint64_t index)
+{
+    const Contest *c = ctx;
+    bool is_side = index >= INDEX_SIDES && index < INDEX_COPY;
+    return is_side ? c->side.at[index - INDEX_SIDES].name : NULL;
+}
+
 static void play_task(Env *e, void *arg)
 {
     Contest *c = arg;
     (void)e;
-    record_task(c->record, c->item);
-    c->record->sides = &c->side;
-    printf("%s, %s, %d thread%s\n", c->item->label,
-           c->item->task.regime == REGIME_COLD ? "cold" : "hot", c->item->task.n_threads,
-           c->item->task.n_threads == 1 ? "" : "s");
+    c->rows = task_record_of(c->record, c->item);
+    c->rows.name = side_name;
+    c->rows.name_ctx = c;
+    c->progress = (TaskProgress){.w = c->w,
+                                 .record = &c->rows,
+                                 .label = c->item->label,
+                                 .duels = true,
+                                 .in = task_recorder(&c->rows)};
+    printf("%s, %s, %d thread%s\n", c->item->label, regime_name[c->item->task.regime],
+           c->item->task.n_threads, c->item->task.n_threads == 1 ? "" : "s");
     fflush(stdout);
     c->w->o->command->task(c);
 }
 
 static void end_task(Contest *c)
 {
-    record_task_over(c->record, c->ending ? c->ending : "compared", c->why);
-    c->record->now = NULL;
-    c->record->sides = NULL;
+    record_task_over(c->record, c->item, c->ending ? c->ending : "compared", c->why);
     if (c->session) {
         session_release(c->session);
     }
@@ -273,7 +276,7 @@ static uint64_t share_of_budget(const Workplace *w, int n_left, uint64_t start_n
     return all_ns ? left_ns / (uint64_t)n_left : 0;
 }
 
-int duels_run(const Workplace *w, Record *record, const Items *items, bool *interrupted)
+int duels_run(Workplace *w, Record *record, Items *items, bool *interrupted)
 {
     const Command *command = w->o->command;
     uint64_t start_ns = clock_ns();

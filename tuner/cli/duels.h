@@ -7,9 +7,11 @@
 #include "tuner/cli/tune.h"
 
 typedef struct Contest { /* the duels of one task */
-    const Workplace *w;
+    Workplace *w;
     Record *record;
-    const Item *item;
+    Item *item;
+    TaskRecord rows;
+    TaskProgress progress;
     void *state; /* what the command's begin made */
     Sides side;
     TaskBuilder builder;
@@ -41,7 +43,7 @@ extern const Command command_compare, command_against, command_rivals, command_a
 
 /* ---- duels.c ---- */
 /* All tasks, one after another; one that fails says so and holds up no other. The exit status. */
-int duels_run(const Workplace *w, Record *record, const Items *items, bool *interrupted);
+int duels_run(Workplace *w, Record *record, Items *items, bool *interrupted);
 /* Plays b against a, sides by their place in c->side, and says how it went. False: it came to no
  * verdict, which is said and recorded. Fails with E_INTERRUPT, and where nothing can be measured. */
 bool contest_play(Contest *c, int a, int b, Duel *out);

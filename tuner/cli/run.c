@@ -1,5 +1,5 @@
-/* run.c - one `tune`: what is to be tuned, then a session for each task with its share of the time that is
- * left, all of it recorded. A summary in words at the end; the evidence is in the database. */
+/* run.c - one `tune`: what is to be tuned, what is recorded of the run, and how it ended; turns.c searches. A
+ * summary in words for each task; the evidence is in the database. */
 #include <math.h>
 #include <string.h>
 
@@ -10,14 +10,14 @@ typedef struct Tune {
     Workplace w;
     Record record;
     Items items;
-    Db *db;
+    Db *db; /* NULL: there is none */
     bool recording, interrupted;
     int status; /* of a command that does not search */
 } Tune;
 
 static void open_workplace(Env *e, Workplace *w, const TuneOptions *o)
 {
-    *w = (Workplace){.e = e, .o = o};
+    *w = (Workplace){.e = e, .o = o, .start_ns = clock_ns()};
     machine_read(e, "", &w->machine);
     toolchain_find(e, &w->tc);
     cache_open(e, &w->cache, NULL);
@@ -25,33 +25,12 @@ static void open_workplace(Env *e, Workplace *w, const TuneOptions *o)
     w->n_jobs = o->n_jobs ? o->n_jobs : w->machine.n_threads;
 }
 
-/* ---- one task ---------------------------------------------------------------------------- */
+/* ---- what came out ------------------------------------------------------------------------ */
 
-typedef struct Searching {
-    Search search;
-    SearchSpace space;
-} Searching;
-
-static bool ask(void *ctx, uint64_t *index)
-{
-    return search_ask(&((Searching *)ctx)->search, index);
-}
-
-static void tell(void *ctx, uint64_t index, Status status, double ln_ratio)
-{
-    search_tell(&((Searching *)ctx)->search, index, status, ln_ratio);
-}
-
-static void redo(void *ctx, uint64_t index)
-{
-    search_redo(&((Searching *)ctx)->search, index);
-}
-
-static void say_result(const Item *it, const SessionResult *s)
+void say_result(const Item *it, const SessionResult *s)
 {
     const Winner *win = &s->winner;
-    printf("%s, %s, %d threads: ", it->label, it->task.regime == REGIME_COLD ? "cold" : "hot",
-           it->task.n_threads);
+    printf("%s, %s, %d threads: ", it->label, regime_name[it->task.regime], it->task.n_threads);
     if (win->confirmed) {
         printf("%.3fx faster than the default (ratio %.4f", 1 / win->ratio.median,
                win->ratio.median);
@@ -68,137 +47,121 @@ static void say_result(const Item *it, const SessionResult *s)
            s->noisy ? "; the machine was noisy" : "");
 }
 
-typedef struct OneTask {
-    Tune *t;
-    const Item *item;
-    uint64_t budget_ns;
-    Searching searching;
-    TaskBuilder builder;
-    Session *session;
-    SessionPlan plan;
-} OneTask;
+/* ---- all of it ------------------------------------------------------------------------------- */
 
-static void plan_task(Env *e, OneTask *x)
+/* Reading is enough for a look, and a database that is not there knows nothing. */
+static void open_database(Env *e, Tune *t)
 {
-    Tune *t = x->t;
+    Err err;
+    bool look = t->w.o->dry_run;
+    t->db = db_open(e, t->w.o->db, look ? DB_READ : DB_WRITE, &err);
+    if (!t->db && !look) {
+        fail_err(e, &err);
+    }
+}
+
+static void begin_run(Tune *t)
+{
+    Record *r = &t->record;
+    *r = (Record){.w = &t->w};
+    r->in = (RunRecord){.db = t->db, .strategy = strategy_name(t->w.o->strategy)};
+    rules_init(&r->in.rules, &t->w.o->protocol);
+    if (t->w.o->resume) {
+        resume_run(r, &t->items);
+    } else {
+        record_run(r);
+        for (int i = 0; i < t->items.n; i++) {
+            record_task(r, &t->items.at[i]);
+        }
+    }
+    run_lock(&t->w, r->in.run);
+    if (t->w.o->resume) {
+        db_reopen_run(t->db, r->in.run);
+    }
+    t->recording = true;
+}
+
+static void say_beginning(const Tune *t)
+{
     const TuneOptions *o = t->w.o;
-    x->builder = (TaskBuilder){.w = &t->w, .item = x->item};
-    x->searching.space = search_space(&x->item->space);
-    search_init(e, &e->model, &x->searching.search, o->strategy, &x->searching.space, o->seed,
-                o->protocol.batch);
-    if (x->item->has_rank) { /* the best that is known yet: its neighbourhood comes first */
-        search_first(&x->searching.search, x->item->base_rank);
+    if (!o->quiet && !o->command) {
+        items_print(&t->w, &t->items, true, stderr);
     }
-    x->plan = (SessionPlan){.task = &x->item->task,
-                            .protocol = o->protocol,
-                            .runner = child_runner(&t->w.children),
-                            .builder = task_builder(&x->builder),
-                            .strategy = {&x->searching, ask, tell, redo},
-                            .recorder = record_of(&t->record),
-                            .budget = {x->budget_ns, o->budget.trials},
-                            .seed = o->seed,
-                            .stop = &tune_interrupted};
-}
-
-static void work(Env *e, void *arg)
-{
-    OneTask *x = arg;
-    plan_task(e, x);
-    record_task(&x->t->record, x->item);
-    x->session = session_start(e, &x->plan);
-    x->t->record.now = session_result(x->session);
-    while (session_step(x->session)) {
-    }
-    session_finish(x->session);
-}
-
-static void end_task(void *arg)
-{
-    OneTask *x = arg;
-    if (!x->session) {
-        return;
-    }
-    const SessionResult *s = session_result(x->session);
-    record_task_end(&x->t->record, s);
-    if (x->t->record.shows) {
-        fprintf(stderr, "\r\033[K");
-    }
-    say_result(x->item, s);
-    fflush(stdout);
-    x->t->interrupted = s->ending == ENDING_INTERRUPTED;
-    x->t->record.now = NULL;
-    session_release(x->session);
-}
-
-/* ---- all of them ------------------------------------------------------------------------- */
-
-/* What is left is shared among those that are left. */
-static uint64_t share_of_budget(const Tune *t, int i, uint64_t start_ns)
-{
-    uint64_t all_ns = t->w.o->budget.ns, spent_ns = clock_ns() - start_ns;
-    if (!all_ns) {
-        return 0;
-    }
-    uint64_t left_ns = spent_ns < all_ns ? all_ns - spent_ns : 1;
-    return left_ns / (uint64_t)(t->items.n - i);
+    fprintf(stderr, "Run %lld%s: %d tasks, seed %llu, strategy %s; recording into %s\n",
+            (long long)t->record.in.run, o->resume ? ", resumed" : "", t->items.n,
+            (unsigned long long)o->seed, strategy_name(o->strategy), db_path(t->db));
 }
 
 static void tune(Env *e, void *arg)
 {
     Tune *t = arg;
-    Err err;
-    uint64_t start_ns = clock_ns();
+    const TuneOptions *o = t->w.o;
+    open_workplace(e, &t->w, o);
+    if (o->command && o->command->alone) {
+        o->command->alone(&t->w);
+        return;
+    }
     items_find(&t->w, &t->items);
-    if (t->w.o->dry_run && t->w.o->command && t->w.o->command->show) {
-        t->w.o->command->show(&t->w, &t->items);
+    if (o->dry_run && o->command && o->command->show) {
+        o->command->show(&t->w, &t->items);
         return;
     }
-    if (t->w.o->list || t->w.o->dry_run) {
-        items_print(&t->w, &t->items);
+    if (!o->list) {
+        open_database(e, t);
+    }
+    items_expect(&t->w, t->db, &t->items);
+    if (o->list || o->dry_run) {
+        items_print(&t->w, &t->items, o->dry_run, stdout);
         return;
     }
-    t->db = db_open(e, t->w.o->db, DB_WRITE, &err);
-    if (!t->db) {
-        fail_err(e, &err);
-    }
-    t->record = (Record){.w = &t->w, .db = t->db, .shows = !t->w.o->quiet};
-    record_run(&t->record);
-    t->recording = true;
-    fprintf(stderr, "%d tasks, %d threads, seed %llu, strategy %s; recording into %s\n",
-            t->items.n, t->w.n_threads, (unsigned long long)t->w.o->seed,
-            strategy_name(t->w.o->strategy), db_path(t->db));
-    if (t->w.o->command) {
+    begin_run(t);
+    say_beginning(t);
+    if (o->command) {
         t->status = duels_run(&t->w, &t->record, &t->items, &t->interrupted);
-        return;
-    }
-    for (int i = 0; i < t->items.n && !t->interrupted; i++) {
-        OneTask one = {
-            .t = t, .item = &t->items.at[i], .budget_ns = share_of_budget(t, i, start_ns)};
-        env_finally(e, work, end_task, &one);
+    } else {
+        t->interrupted = !turns_run(e, &t->record, &t->items);
     }
 }
 
-static void close_all(void *arg)
+typedef struct RunEnd {
+    Tune *t;
+    const char *ending, *why;
+} RunEnd;
+
+static void end_run(Env *e, void *arg)
 {
-    Tune *t = arg;
-    if (t->recording) {
-        record_run_end(&t->record, t->interrupted ? "interrupted" : "finished", NULL);
-    }
-    db_close(t->db);
+    const RunEnd *x = arg;
+    (void)e;
+    record_run_end(&x->t->record, x->ending, x->why);
 }
 
 void tune_body(Env *e, void *arg)
 {
     Tune *t = arena_new(&e->model, Tune);
     TuneOptions *o = arg;
-    open_workplace(e, &t->w, o);
-    if (o->command && o->command->alone) {
-        o->command->alone(&t->w);
-        return;
+    t->w.o = o;
+    bool ok = env_try(e, tune, t);
+    Err err = e->err;
+    RunEnd end = {t,
+                  !ok              ? "failed"
+                  : t->interrupted ? "interrupted"
+                                   : "finished",
+                  ok ? NULL : err.text};
+    bool told = !t->recording || env_try(e, end_run, &end);
+    if (ok && !told) { /* else the first cause counts */
+        ok = false;
+        err = e->err;
     }
-    env_finally(e, tune, close_all, t);
-    o->status = t->status;
+    if (t->recording) {
+        run_unlock(&t->w, t->record.in.run);
+    }
+    db_close(t->db);
     if (t->interrupted) {
-        fail(e, E_INTERRUPT, "Stopped. What was found until then is recorded.");
+        fail(e, E_INTERRUPT, "Stopped. What was found until then is recorded%s.",
+             o->command ? "" : ", and the same command with --resume goes on with it");
     }
+    if (!ok) {
+        fail_err(e, &err);
+    }
+    o->status = t->status;
 }

@@ -5,5 +5,6 @@
 #include "tuner/cli/tune.h"
 
 void tune_body(Env *e, void *options);
+void say_result(const Item *it, const SessionResult *s); /* on stdout */
 
 #endif

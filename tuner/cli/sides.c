@@ -51,7 +51,7 @@ bool side_best(Contest *c, Schedule *out, DbAnswer *answer, const char **why)
                  .regime = t->regime == REGIME_COLD ? "cold" : "hot",
                  .machine = &machine,
                  .toolchain = &tc};
-    db_lookup(c->record->db, &e->model, &key, answer);
+    db_lookup(c->record->in.db, &e->model, &key, answer);
     *why = answer->why;
     if (answer->found == DB_HIT || answer->found == DB_IMPORTED_ROW) {
         bool hit = answer->found == DB_HIT;
@@ -93,7 +93,7 @@ static Schedule of_best(Contest *c)
     }
     if (answer.found != DB_KEPT) {
         fail(c->w->e, E_INPUT, "There is no best schedule yet in %s: %s",
-             db_path(c->record->db), *why ? why : "this kernel was never tuned there.");
+             db_path(c->record->in.db), *why ? why : "this kernel was never tuned there.");
     }
     contest_say(c, "best is the default: %s", why);
     return c->item->base;

@@ -1,6 +1,7 @@
 /* tasks.c - what is tuned: a product of a given shape, or the kernels of a model that a pattern
  * selects, as a model runs them: one token at a time, and a prompt. Those are the kernels that builds
- * look up, so a model's tasks are cold. */
+ * look up, so a model's tasks are cold. What all of the model's kernels take is needed to tell what a
+ * part of them is worth, so those that are not selected are counted too. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 #include <string.h>
@@ -17,7 +18,42 @@ static const char builtin_config[] =
     " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-06, \"rope_theta\": 1000000.0,"
     " \"tie_word_embeddings\": true, \"use_sliding_window\": false}";
 
+/* The model's work, once: a prompt of so many tokens, and as many after it, one by one. */
 enum { PROMPT = 64, PAST = 256, CAPACITY = 512 };
+
+const char *const regime_name[N_REGIMES] = {"hot", "cold"};
+
+/* ---- what is known of one ---- */
+
+/* Of one call. Of a table that is looked up in, what is looked up. */
+static void count_work(Env *e, Item *it)
+{
+    DbRunTask row;
+    work_row(e, it->kernel, it->task.sym, &row);
+    it->flops = row.flops;
+    it->write_bytes = row.write_bytes;
+    it->read_bytes = it->space.class == CLASS_GATHER ? row.write_bytes : row.read_bytes;
+}
+
+/* The default: its text, its C, its place in the space. */
+static void describe_default(const Workplace *w, Item *it, const PickHint *hint)
+{
+    Env *e = w->e;
+    Point p;
+    Buf text;
+    Err err;
+    schedule_default(e, it->kernel, hint, &it->base);
+    buf_init(&text, &e->model);
+    schedule_print(&it->base, &text);
+    it->base_text = text.at;
+    it->has_rank = space_default(e, &it->space, &p);
+    it->base_rank = it->has_rank ? space_rank(&it->space, &p) : 0;
+    const Kernel *k = kernel_schedule(e, &e->kernel, it->kernel, &it->base, it->base.n, &err);
+    if (!k) {
+        fail_err(e, &err);
+    }
+    it->base_c_hash = emit_hash(e, k, w->tc.target);
+}
 
 /* ---- one task ---- */
 
@@ -51,15 +87,14 @@ const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const ch
 }
 
 static void add_item(const Workplace *w, Items *out, Kernel *k, const int64_t *sym,
-                     const char *phase, double share)
+                     const char *phase, double calls)
 {
     Env *e = w->e;
     bool cold = w->o->regime_given ? w->o->regime == REGIME_COLD : w->o->m == 0;
     Item *it = vec_push(&e->model, out);
-    Point p;
     PickHint hint = hint_here(w);
     *it = (Item){.kernel = k,
-                 .share = share,
+                 .calls = calls,
                  .task = {.kernel = k->text,
                           .n_syms = k->n_syms,
                           .n_threads = w->n_threads,
@@ -69,10 +104,33 @@ static void add_item(const Workplace *w, Items *out, Kernel *k, const int64_t *s
     memcpy(hint.sym, sym, sizeof *sym * (size_t)k->n_syms);
     it->label = kernel_label(&e->model, k, sym, phase);
     space_init(e, &e->model, &it->space, k, &hint);
-    schedule_default(e, k, &hint, &it->base);
-    it->has_rank = space_default(e, &it->space, &p);
-    it->base_rank = it->has_rank ? space_rank(&it->space, &p) : 0;
+    count_work(e, it);
+    describe_default(w, it, &hint);
     env_reset_kernel(e);
+}
+
+/* One kernel may serve several places of a model, and both its phases: it is one task. */
+static Item *same_task(Items *items, const Kernel *k, const int64_t *sym)
+{
+    for (int i = 0; i < items->n; i++) {
+        Item *it = &items->at[i];
+        if (!strcmp(it->kernel->text, k->text) &&
+            !memcmp(it->task.sym, sym, sizeof *sym * (size_t)k->n_syms)) {
+            return it;
+        }
+    }
+    return NULL;
+}
+
+static void add_calls(const Workplace *w, Items *out, Kernel *k, const int64_t *sym,
+                      const char *phase, double calls)
+{
+    Item *known = same_task(out, k, sym);
+    if (known) {
+        known->calls += calls;
+    } else {
+        add_item(w, out, k, sym, phase, calls);
+    }
 }
 
 /* ---- a shape ---- */
@@ -135,7 +193,7 @@ static Config config_of(const Workplace *w)
 
 /* The program's kernels at these sizes, each once. */
 static void add_program(const Workplace *w, Items *out, const Program *p, const char *phase,
-                        const int64_t *size)
+                        int n_times, const int64_t *size)
 {
     for (int k = 0; k < p->kernel.n; k++) {
         int64_t sym[MAX_SYMBOLS] = {0};
@@ -147,7 +205,7 @@ static void add_program(const Workplace *w, Items *out, const Program *p, const 
             }
             n_calls += call->kernel == k;
         }
-        add_item(w, out, p->kernel.at[k], sym, phase, n_calls);
+        add_calls(w, out, p->kernel.at[k], sym, phase, (double)n_calls * n_times);
     }
 }
 
@@ -156,7 +214,8 @@ static void add_model(const Workplace *w, Items *out)
     static const struct {
         const char *name;
         int64_t seq, past;
-    } phases[] = {{"decode", 1, PAST}, {"prefill", PROMPT, 0}};
+        int n_times;
+    } phases[] = {{"decode", 1, PAST, PROMPT}, {"prefill", PROMPT, 0, 1}};
     Env *e = w->e;
     Config config = config_of(w);
     for (size_t i = 0; i < countof(phases); i++) {
@@ -170,7 +229,7 @@ static void add_model(const Workplace *w, Items *out)
         size[seq] = phases[i].seq;
         size[sym_intern(e, "past", 4)] = phases[i].past;
         size[sym_intern(e, "capacity", 8)] = CAPACITY;
-        add_program(w, out, p, phases[i].name, size);
+        add_program(w, out, p, phases[i].name, phases[i].n_times, size);
     }
 }
 
@@ -179,11 +238,10 @@ static void select_items(const Workplace *w, Items *items)
     Pattern p = pattern_of(w->e, w->o->kernel ? w->o->kernel : "");
     int n = 0;
     for (int i = 0; i < items->n; i++) {
-        if (pattern_fits(&p, items->at[i].label) && items->at[i].space.n_legal > 1) {
-            items->at[n++] = items->at[i];
-        }
+        Item *it = &items->at[i];
+        it->selected = pattern_fits(&p, it->label) && it->space.n_legal > 1;
+        n += it->selected;
     }
-    items->n = n;
     pcre2_match_data_free(p.match);
     pcre2_code_free(p.code);
     if (n == 0) {
@@ -198,28 +256,9 @@ void items_find(const Workplace *w, Items *out)
     *out = (Items){0};
     if (w->o->m) {
         add_product(w, out);
+        out->at[0].selected = true;
     } else {
         add_model(w, out);
         select_items(w, out);
-    }
-}
-
-void items_print(const Workplace *w, const Items *items)
-{
-    Rules r;
-    rules_init(&r, &w->o->protocol);
-    Budget each = {w->o->budget.ns / (uint64_t)items->n, w->o->budget.trials};
-    printf("%-44s %6s %7s %-5s %14s %s\n", "task", "calls", "threads", "", "schedules",
-           w->o->dry_run ? "fit" : "");
-    for (int i = 0; i < items->n; i++) {
-        const Item *it = &items->at[i];
-        BudgetSplit s = budget_split(&r, each, 0, 0);
-        printf("%-44s %6.0f %7d %-5s %14llu", it->label, it->share, it->task.n_threads,
-               it->task.regime == REGIME_COLD ? "cold" : "hot",
-               (unsigned long long)it->space.n_legal);
-        if (w->o->dry_run) {
-            printf(" about %lld", (long long)s.n_candidates);
-        }
-        printf("\n");
     }
 }

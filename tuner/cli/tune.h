@@ -12,8 +12,10 @@ typedef struct TuneOptions {
         *model; /* regular expression; a folder or config.json, NULL: Qwen2.5-0.5B */
     const char *db;
     bool list, dry_run, quiet;
-    int n_threads; /* 0: all */
-    int n_jobs;    /* compilers at once; 0: as many as CPUs */
+    bool resume;
+    int64_t resume_run; /* 0: the newest that fits */
+    int n_threads;      /* 0: all */
+    int n_jobs;         /* compilers at once; 0: as many as CPUs */
     Regime regime;
     bool regime_given;
     StrategyId strategy;
@@ -38,29 +40,56 @@ typedef struct Workplace { /* where all of it happens */
     Cache cache;
     Children children;
     int n_threads, n_jobs;
+    uint64_t start_ns; /* of the command, by clock_ns */
+    uint64_t spent_ns; /* by the run before, where it is resumed */
 } Workplace;
+
+typedef struct Expected { /* of a task, before it is measured now */
+    uint64_t process_ns, candidate_ns;
+    double default_ns; /* of one call */
+    double flops_per_ns, bytes_per_ns;
+    const char *from; /* how that is known */
+} Expected;
 
 typedef struct Item { /* a task with all that is known of it */
     Task task;
     Kernel *kernel;
     const char *label;
-    double share; /* calls of it in the model */
+    double calls; /* of it where the model does its work once (tasks.c says what that is) */
     Space space;
     Schedule base; /* the default */
+    const char *base_text;
+    Hash base_c_hash;
     bool has_rank;
     uint64_t base_rank;
+    int64_t flops, read_bytes, write_bytes; /* of one call; flops DB_NONE: not known */
+    Expected expect;
+    double share; /* of the model's time, as expected */
+    bool selected;
+    int64_t id; /* in the database */
 } Item;
 
 typedef Vec(Item) Items;
 
-/* ---- tasks.c: what is to be tuned; E_INPUT when nothing is ---- */
+extern const char *const regime_name[N_REGIMES];
+
+/* ---- tasks.c: all kernels of what is tuned, with what is selected marked; E_INPUT: nothing is ---- */
 void items_find(const Workplace *w, Items *out);
 PickHint hint_here(const Workplace *w);
 /* x[m, k] times w[n, k] transposed; m == 1 is compiled in, as decoding has it. */
 Kernel *product_kernel(Env *e, int64_t m, int64_t n, int64_t k);
-void items_print(const Workplace *w, const Items *items); /* --list, --dry-run */
 /* "decode matmul m=1 n=4864 k=896"; phase may be "". */
 const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const char *phase);
+
+/* ---- plan.c: what it will cost, and how the time is split ---- */
+/* Sets expect and share, from earlier trials where the database has some (it may be NULL); leaves those
+ * that are selected, in the order of their shares. */
+void items_expect(const Workplace *w, Db *db, Items *items);
+Bid item_bid(const Workplace *w, const Item *it); /* before it has begun */
+/* Where the machine can do so much, the default takes default_ns, and the best `now` of that. */
+double item_headroom(const Item *it, const Probe *p, double default_ns, double now);
+/* plan: with how the budget is split, before a search or instead of one. */
+void items_print(const Workplace *w, const Items *items, bool plan, FILE *to);
 
 /* ---- builder.c: candidates by their number, as a session wants them ---- */
 typedef struct TaskBuilder {
@@ -81,32 +110,46 @@ typedef struct Side {  /* of a duel */
 } Side;
 typedef Vec(Side) Sides;
 
-/* ---- record.c: everything that happens, into the database and onto the terminal ---- */
+/* ---- record.c: the run and its tasks, into the database ---- */
 typedef struct Record {
-    const Workplace *w;
-    const Item *item;
-    Db *db;
-    Rules rules;
-    int64_t run, task, space;
-    int n_trials, n_duels, n_tasks; /* recorded in this run */
-    int first_trial;                /* of this task */
-    Vec(int) duel;                  /* by ordinal of the session: its number in the run */
-    Vec(int64_t) promoted;          /* index, trial, in turns */
-    Vec(DbProcess) process;         /* of the match that is on */
-    Vec(DbPair *) pair;
-    Vec(int) n_pairs;
-    const Sides *sides; /* of duels; NULL: it searches */
-    bool shows;         /* progress */
-    const SessionResult *now;
-    uint64_t start_ns;
+    Workplace *w;
+    RunRecord in;
+    int n_tasks, n_slices;
 } Record;
 
-void record_run(Record *r);                    /* begins it */
-void record_task(Record *r, const Item *item); /* likewise */
-Recorder record_of(Record *r);
-void record_task_end(Record *r, const SessionResult *s);
-void record_task_over(Record *r, const char *ending, const char *why); /* without a search */
+void record_run(Record *r);              /* begins it */
+void record_task(Record *r, Item *item); /* likewise; sets its id */
+TaskRecord task_record_of(Record *r, const Item *item);
+void record_slice(Record *r, const Item *item, const Bid *b, const Slice *s);
+void record_task_end(Record *r, const Item *item, const SessionResult *s);
+/* Without a search, or where it failed. */
+void record_task_over(Record *r, const Item *item, const char *ending, const char *why);
 void record_run_end(Record *r, const char *ending, const char *why);
+int64_t item_task_row(const Workplace *w, Db *db, const Item *it); /* its id: recorded if new */
+
+/* ---- resume.c: which run is taken up again ---- */
+/* Sets the run, and the ids of items. Fails with E_INPUT where none fits: what differs. */
+void resume_run(Record *r, Items *items);
+/* Nobody else goes on with this run, as long as this program lives. Fails with E_INPUT. */
+void run_lock(const Workplace *w, int64_t run);
+void run_unlock(const Workplace *w, int64_t run);
+
+/* ---- progress.c: how it stands, on the terminal ---- */
+typedef struct TaskProgress {
+    const Workplace *w;
+    const TaskRecord *record;
+    const char *label;
+    bool duels;  /* no search: any sides meet */
+    Recorder in; /* is told first */
+    const SessionResult *now;
+} TaskProgress;
+
+Recorder progress_recorder(TaskProgress *p);
+void progress_clear(const Workplace *w);
+
+/* ---- turns.c: sessions, in turns ---- */
+/* Searches all; true: to the end. */
+bool turns_run(Env *e, Record *r, Items *items);
 
 extern volatile int tune_interrupted;
 

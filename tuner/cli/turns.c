@@ -1,0 +1,414 @@
+/* turns.c - the searches of a run, in turns: whose task is worth most by the second gets the next slice of the time
+ * (tuner/allocate.c), and when no slice is left each plays its matches with what was kept for them. A budget in
+ * trials is for each task, one after another. What was dealt is recorded, so that a run that is resumed gives every
+ * session what it had; a session goes on from its own records. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tuner/cli/run.h"
+
+typedef struct Searching {
+    Search search;
+    SearchSpace space;
+} Searching;
+
+typedef struct Turn { /* a task and its session */
+    Item *item;
+    Searching searching;
+    TaskBuilder builder;
+    TaskRecord record;
+    TaskProgress progress;
+    TaskPast task_past;
+    Past past;
+    SessionPlan plan;
+    Session *session; /* NULL: it has not begun */
+    uint64_t given_ns;
+    bool over; /* it has ended, now or in the run before */
+} Turn;
+
+typedef struct Turns {
+    Env *e;
+    Record *r;
+    Turn *at;
+    int n;
+    bool matches; /* no time is dealt out any more */
+    bool stopped;
+} Turns;
+
+/* ---- a session ------------------------------------------------------------------------------------- */
+
+static bool ask(void *ctx, uint64_t *index)
+{
+    return search_ask(&((Searching *)ctx)->search, index);
+}
+
+static void tell(void *ctx, uint64_t index, Status status, double ln_ratio)
+{
+    search_tell(&((Searching *)ctx)->search, index, status, ln_ratio);
+}
+
+static void redo(void *ctx, uint64_t index)
+{
+    search_redo(&((Searching *)ctx)->search, index);
+}
+
+static void start_session(Turns *all, Turn *t)
+{
+    Env *e = all->e;
+    Workplace *w = all->r->w;
+    const TuneOptions *o = w->o;
+    t->builder = (TaskBuilder){.w = w, .item = t->item};
+    t->searching.space = search_space(&t->item->space);
+    search_init(e, &e->model, &t->searching.search, o->strategy, &t->searching.space, o->seed,
+                o->protocol.batch);
+    if (t->item->has_rank) { /* the best that is known yet: its neighbourhood comes first */
+        search_first(&t->searching.search, t->item->base_rank);
+    }
+    t->record = task_record_of(all->r, t->item);
+    if (o->resume) {
+        task_record_resume(&t->record);
+    }
+    t->progress = (TaskProgress){
+        .w = w, .record = &t->record, .label = t->item->label, .in = task_recorder(&t->record)};
+    t->plan = (SessionPlan){.task = &t->item->task,
+                            .protocol = o->protocol,
+                            .runner = child_runner(&w->children),
+                            .builder = task_builder(&t->builder),
+                            .strategy = {&t->searching, ask, tell, redo},
+                            .recorder = progress_recorder(&t->progress),
+                            .past = o->resume ? &t->past : NULL,
+                            .budget = {t->given_ns, o->budget.trials},
+                            .seed = o->seed,
+                            .stop = &tune_interrupted};
+    t->session = session_start(e, &t->plan);
+    t->progress.now = session_result(t->session);
+}
+
+static void search_on(Turns *all, Turn *t)
+{
+    while (session_step(t->session)) {
+    }
+    all->stopped = session_result(t->session)->ending == ENDING_INTERRUPTED;
+}
+
+/* Once stopped, no match is begun: it is played when the run is resumed. */
+static void finish(Turns *all, Turn *t)
+{
+    if (!all->stopped) {
+        session_finish(t->session);
+    }
+    const SessionResult *s = session_result(t->session);
+    all->stopped |= s->ending == ENDING_INTERRUPTED;
+    if (!all->stopped) {
+        record_task_end(all->r, t->item, s);
+    }
+    progress_clear(all->r->w);
+    say_result(t->item, s);
+    t->over = true;
+}
+
+typedef void Doing(Turns *all, Turn *t);
+
+typedef struct Trying {
+    Turns *all;
+    Turn *t;
+    Doing *what;
+} Trying;
+
+static void attempt_body(Env *e, void *arg)
+{
+    const Trying *a = arg;
+    (void)e;
+    a->what(a->all, a->t);
+}
+
+/* A task whose default does not build or run here is no reason to leave the others. */
+static void attempt(Turns *all, Turn *t, Doing *what)
+{
+    Trying a = {all, t, what};
+    if (env_try(all->e, attempt_body, &a)) {
+        return;
+    }
+    Err err = all->e->err;
+    if (all->n == 1 || (err.code != E_INPUT && err.code != E_BUILD)) {
+        fail_err(all->e, &err);
+    }
+    progress_clear(all->r->w);
+    warn("%s is left: %s", t->item->label, err.text);
+    record_task_over(all->r, t->item, "failed", err.text);
+    t->over = true;
+}
+
+/* ---- what is left ------------------------------------------------------------------------------------ */
+
+/* One that has tried all keeps what its matches may need. */
+static uint64_t unused_ns(const Workplace *w, const Turn *t)
+{
+    const SessionResult *s = t->session && !t->over ? session_result(t->session) : NULL;
+    uint64_t rest_ns = s && t->given_ns > s->elapsed_ns ? t->given_ns - s->elapsed_ns : 0;
+    bool goes_on = s && (s->ending == ENDING_OPEN || s->ending == ENDING_BUDGET);
+    uint64_t matches_ns =
+        s && s->ending == ENDING_EXHAUSTED ? item_bid(w, t->item).start_ns : 0;
+    return goes_on || rest_ns < matches_ns ? rest_ns : matches_ns;
+}
+
+/* Of the budget, that nobody has. */
+static uint64_t left_ns(const Turns *all)
+{
+    const Workplace *w = all->r->w;
+    uint64_t taken_ns = w->spent_ns + (clock_ns() - w->start_ns);
+    for (int i = 0; i < all->n; i++) {
+        taken_ns += unused_ns(w, &all->at[i]);
+    }
+    return w->o->budget.ns > taken_ns ? w->o->budget.ns - taken_ns : 0;
+}
+
+static void give(Turns *all, Turn *t, const Bid *b, const Slice *s)
+{
+    Slice more = *s;
+    const SessionResult *r = t->session ? session_result(t->session) : NULL;
+    if (r && r->ending == ENDING_TOO_SHORT && t->given_ns > r->elapsed_ns) {
+        uint64_t has_ns = t->given_ns - r->elapsed_ns; /* it counted as left */
+        more.ns -= has_ns < more.ns ? has_ns : more.ns;
+    }
+    record_slice(all->r, t->item, b, &more);
+    if (t->session) {
+        session_extend(t->session, more.ns);
+    }
+    t->given_ns += more.ns;
+    if (!t->session) {
+        start_session(all, t);
+    }
+}
+
+/* ---- who is next --------------------------------------------------------------------------------------- */
+
+static bool can_go_on(SessionEnd ending)
+{
+    return ending == ENDING_OPEN || ending == ENDING_BUDGET || ending == ENDING_TOO_SHORT;
+}
+
+/* As measured, once there is something. */
+static Bid bid_of(const Turns *all, const Turn *t)
+{
+    const SessionResult *s = t->session ? session_result(t->session) : NULL;
+    Bid b = item_bid(all->r->w, t->item);
+    if (t->over || (s && !can_go_on(s->ending))) {
+        b.n_left = 0;
+        return b;
+    }
+    if (s && s->ending == ENDING_TOO_SHORT) { /* it takes longer than was expected */
+        b.start_ns = b.start_least_ns = 2 * t->given_ns;
+    }
+    if (!s || s->calibration.n_processes == 0 || s->ending == ENDING_TOO_SHORT) {
+        return b;
+    }
+    const Calibration *c = &s->calibration;
+    b.start_ns = b.start_least_ns = 0;
+    b.n_left -= s->n_trials;
+    b.n_barren = s->n_barren;
+    b.headroom = item_headroom(t->item, &c->probe, c->call_ns, exp(s->ln_default));
+    uint64_t before_ns = (uint64_t)c->n_processes * c->process_ns;
+    if (s->n_trials > 0 && s->elapsed_ns > before_ns) {
+        b.candidate_ns = (s->elapsed_ns - before_ns) / (uint64_t)s->n_trials;
+    }
+    return b;
+}
+
+/* Of the time of all tasks, as far as it was measured, else as expected. */
+static void set_shares(const Turns *all, Bid *bid)
+{
+    double expected = 0, measured = 0;
+    for (int i = 0; i < all->n; i++) {
+        const Turn *t = &all->at[i];
+        const SessionResult *s = t->session ? session_result(t->session) : NULL;
+        double call_ns = s ? s->calibration.call_ns : 0, was_ns = t->item->expect.default_ns;
+        bid[i].share = t->item->share * (call_ns > 0 ? call_ns / was_ns : 1);
+        expected += t->item->share;
+        measured += bid[i].share;
+    }
+    for (int i = 0; i < all->n && measured > 0; i++) {
+        bid[i].share *= expected / measured;
+    }
+}
+
+/* False: there is too little left for any. */
+static bool deal(Turns *all, int *who)
+{
+    Arena *m = &all->e->kernel;
+    Bid *bid = arena_array(m, Bid, all->n);
+    bool begun = false;
+    for (int i = 0; i < all->n; i++) {
+        bid[i] = bid_of(all, &all->at[i]);
+        begun |= all->at[i].session != NULL || all->at[i].over;
+    }
+    set_shares(all, bid);
+    uint64_t rest_ns = left_ns(all);
+    Slice s = bids_deal(bid, all->n, all->r->w->o->protocol.batch, rest_ns);
+    if (s.bid < 0 && !begun) { /* its session says why nothing comes of it */
+        s = (Slice){.bid = 0, .ns = rest_ns > 0 ? rest_ns : 1};
+    }
+    *who = s.bid;
+    Bid best = s.bid >= 0 ? bid[s.bid] : (Bid){0};
+    env_reset_kernel(all->e);
+    if (s.bid >= 0) {
+        give(all, &all->at[s.bid], &best, &s);
+    }
+    return s.bid >= 0;
+}
+
+static void search_in_turns(Turns *all)
+{
+    int who;
+    for (int i = 0; i < all->n && !all->stopped; i++) { /* those of the run before */
+        if (all->at[i].session) {
+            attempt(all, &all->at[i], search_on);
+        }
+    }
+    while (!all->stopped && !all->matches && deal(all, &who)) {
+        attempt(all, &all->at[who], search_on);
+    }
+}
+
+/* ---- the matches ------------------------------------------------------------------------------------------ */
+
+/* What the model has of it. */
+static double gain_of(const Turn *t)
+{
+    const SessionResult *s = t->session ? session_result(t->session) : NULL;
+    return s ? t->item->share * -expm1(s->ln_default) : 0;
+}
+
+static Turn *next_to_finish(Turns *all)
+{
+    Turn *best = NULL;
+    for (int i = 0; i < all->n; i++) {
+        Turn *t = &all->at[i];
+        if (t->session && !t->over && (!best || gain_of(t) > gain_of(best))) {
+            best = t;
+        }
+    }
+    return best;
+}
+
+/* What earlier ones did not need is for the next. */
+static void finish_all(Turns *all)
+{
+    for (Turn *t; (t = next_to_finish(all)) != NULL;) {
+        SessionEnd ending = session_result(t->session)->ending;
+        uint64_t more_ns = left_ns(all);
+        if (ending == ENDING_BUDGET && !all->stopped && more_ns > 0 && gain_of(t) > 0) {
+            Bid b = bid_of(all, t);
+            give(all, t, &b, &(Slice){.ns = more_ns});
+        }
+        attempt(all, t, finish);
+    }
+}
+
+/* ---- what the run before left ------------------------------------------------------------------------------- */
+
+static Turn *turn_of(Turns *all, int64_t task)
+{
+    for (int i = 0; i < all->n; i++) {
+        if (all->at[i].item->id == task) {
+            return &all->at[i];
+        }
+    }
+    return NULL;
+}
+
+static bool task_ended(const Turns *all, const Turn *t)
+{
+    DbRunTask row;
+    return DB_ONE(all->r->in.db, RUN_TASK, &all->e->kernel, &row, all->r->in.run,
+                  t->item->id) &&
+           row.ended_ns != DB_NONE;
+}
+
+/* Slices as they were dealt, and what was used of the whole by then. */
+static void take_slices(Turns *all)
+{
+    Workplace *w = all->r->w;
+    DbSlice row;
+    DbCursor at = DB_FIND(all->r->in.db, SLICES, all->r->in.run);
+    while (db_next(&at, &all->e->kernel, &row)) {
+        Turn *t = turn_of(all, row.task);
+        if (t) {
+            t->given_ns += (uint64_t)row.budget_ns;
+        }
+        w->spent_ns += row.idx == 0 ? (uint64_t)row.elapsed_ns : 0;
+        all->r->n_slices = (int)row.idx + 1;
+    }
+}
+
+static void take_up(Turns *all)
+{
+    Workplace *w = all->r->w;
+    DuelProcess any;
+    take_slices(all);
+    for (int i = 0; i < all->n; i++) {
+        Turn *t = &all->at[i];
+        task_past_init(all->e, &t->task_past, all->r->in.db, all->r->in.run, t->item->id);
+        w->spent_ns += task_past_elapsed_ns(&t->task_past);
+        t->over = task_ended(all, t);
+        t->past = task_past(&t->task_past);
+        all->matches |= t->over || t->past.process(t->past.ctx, &all->e->kernel, 0, 0, &any);
+        if (t->given_ns > 0 && !t->over) {
+            start_session(all, t);
+        }
+    }
+    env_reset_kernel(all->e);
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
+static void search_by_trials(Turns *all)
+{
+    for (int i = 0; i < all->n && !all->stopped; i++) {
+        Turn *t = &all->at[i];
+        if (!t->over) {
+            start_session(all, t);
+            attempt(all, t, search_on);
+        }
+        if (!t->over) {
+            attempt(all, t, finish);
+        }
+    }
+}
+
+static void run_turns(Env *e, void *arg)
+{
+    Turns *all = arg;
+    (void)e;
+    if (all->r->w->o->resume) {
+        take_up(all);
+    }
+    if (all->r->w->o->budget.ns > 0) {
+        search_in_turns(all);
+        finish_all(all);
+    } else {
+        search_by_trials(all);
+    }
+}
+
+static void release_turns(void *arg)
+{
+    Turns *all = arg;
+    for (int i = 0; i < all->n; i++) {
+        if (all->at[i].session) {
+            session_release(all->at[i].session);
+        }
+    }
+}
+
+bool turns_run(Env *e, Record *r, Items *items)
+{
+    Turns *all = arena_new(&e->model, Turns);
+    *all = (Turns){.e = e, .r = r, .n = items->n, .at = arena_array(&e->model, Turn, items->n)};
+    for (int i = 0; i < items->n; i++) {
+        all->at[i].item = &items->at[i];
+    }
+    env_finally(e, run_turns, release_turns, all);
+    return !all->stopped;
+}
