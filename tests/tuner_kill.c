@@ -115,7 +115,8 @@ typedef struct Fold {
     double ln_default[TRIALS]; /* of those that were promoted; by trial */
 } Fold;
 
-static void fold_init(Fold *f)
+/* base_rank: the default's, which is asked for first. */
+static void fold_init(Fold *f, int64_t base_rank)
 {
     Machine machine;
     Toolchain tc;
@@ -139,6 +140,9 @@ static void fold_init(Fold *f)
     f->as_seen = search_space(&f->space);
     search_init(&env, &env.model, &f->search, STRATEGY_GREEDY, &f->as_seen, SEARCH_SEED,
                 p.batch);
+    if (base_rank != DB_NONE) {
+        search_first(&f->search, (uint64_t)base_rank);
+    }
 }
 
 /* ln of its time by the incumbent's: of its last process; NaN where it has none. */
@@ -160,11 +164,13 @@ static void check_trials(uint64_t seed)
     Db *db = open_db(&env, db_file, DB_READ);
     Vec(DbTrial) trial = {0};
     DbTrial row;
-    fold_init(f);
     DbCursor at = DB_FIND_ALL(db, RUNS);
     DbRun run;
+    DbRunTask base;
     while (db_next(&at, &env.model, &run)) {
     }
+    cr_assert(DB_ONE(db, RUN_TASKS, &env.model, &base, run.id));
+    fold_init(f, base.default_rank);
     at = DB_FIND(db, TRIALS, run.id, 0);
     while (db_next(&at, &env.model, &row)) {
         *vec_push(&env.model, &trial) = row;
@@ -179,8 +185,8 @@ static void check_trials(uint64_t seed)
             cr_assert_eq(trial.at[asked].rank, (int64_t)index, "seed %llu, trial %d",
                          (unsigned long long)seed, asked);
         }
-        double base = t->incumbent == DB_NONE ? 0 : f->ln_default[t->incumbent];
-        f->ln_default[i] = base + ln_ratio(db, t);
+        double standing = t->incumbent == DB_NONE ? 0 : f->ln_default[t->incumbent];
+        f->ln_default[i] = standing + ln_ratio(db, t);
         search_tell(&f->search, (uint64_t)t->rank,
                     (Status)word_place(status_name, N_STATUSES, t->status), f->ln_default[i]);
     }

@@ -49,8 +49,27 @@ Test(tuner_protocol, what_is_no_value_for_a_constant_is_refused_in_a_sentence)
     refused("pairs", 9.5, "pairs is an integer from 3 to 99, not 9.5: pairs of every other");
     refused("alpha_title", 0.5, "alpha_title is a number from 1e-06 to 0.05");
     refused("beta", NAN, "not nan");
-    refused("margin_least", 0.06, "margin_least is 0.06 and may not exceed margin_most");
-    refused("title_processes", 10, "fewer than 13 processes cannot pass a title match");
+}
+
+static void contradicts(const char *name, double value, const char *words)
+{
+    Protocol p = protocol_default();
+    Err err;
+    cr_assert(protocol_agrees(&p, &err) && protocol_set(&p, name, value, &err));
+    cr_assert_not(protocol_agrees(&p, &err), "%s", name);
+    cr_assert(strstr(err.text, words), "%s", err.text);
+}
+
+/* A run's constants are read back in the order of their names. */
+Test(tuner_protocol, constants_must_agree_once_all_are_set)
+{
+    Protocol p = protocol_default();
+    Err err;
+    contradicts("margin_least", 0.06, "margin_least is 0.06 and may not exceed margin_most");
+    contradicts("title_processes", 10, "fewer than 13 processes cannot pass a title match");
+    contradicts("pairs", 3, "may not exceed pairs");
+    cr_assert(protocol_set(&p, "pairs", 3, &err) && protocol_set(&p, "unflagged_least", 3, &err));
+    cr_assert(protocol_agrees(&p, &err), "%s", err.text);
 }
 
 Test(tuner_protocol, a_constant_that_was_set_is_what_is_decided_by)

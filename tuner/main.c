@@ -195,6 +195,10 @@ static error_t parse_command(int key, char *arg, struct argp_state *state)
 static void check_options(struct argp_state *state, const TuneOptions *o)
 {
     bool alone = o->command && o->command->alone;
+    Err err;
+    if (!protocol_agrees(&o->protocol, &err)) {
+        argp_error(state, "--set: %s", err.text);
+    }
     if (o->command == &command_compare && !o->side[1]) {
         argp_error(state, "--compare takes two schedules: --compare A B");
     }

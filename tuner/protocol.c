@@ -80,7 +80,7 @@ static int title_least(double alpha)
     return n;
 }
 
-static bool agrees(const Protocol *p, Err *err)
+bool protocol_agrees(const Protocol *p, Err *err)
 {
     for (size_t i = 0; i < countof(ordered); i++) {
         int less = ordered[i][0], more = ordered[i][1];
@@ -112,12 +112,7 @@ bool protocol_set(Protocol *p, const char *name, double value, Err *err)
                        r->whole ? "an integer" : "a number", r->least, r->most, value,
                        r->meaning);
     }
-    Protocol changed = *p;
-    put(&changed, row, value);
-    if (!agrees(&changed, err)) {
-        return false;
-    }
-    *p = changed;
+    put(p, row, value);
     return true;
 }
 

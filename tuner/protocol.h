@@ -102,8 +102,10 @@ typedef struct ProtocolRow {
 extern const ProtocolRow protocol_row[N_PROTOCOL];
 Protocol protocol_default(void);
 double protocol_get(const Protocol *p, int row);
-/* False: no such constant, not a value for it, or one that contradicts another; err says so. */
+/* False: no such constant, or not a value for it; err says so. */
 bool protocol_set(Protocol *p, const char *name, double value, Err *err);
+/* Once all are set, in whatever order. False: some contradict each other. */
+bool protocol_agrees(const Protocol *p, Err *err);
 
 typedef struct Rules { /* constants, and what is looked up */
     Protocol p;

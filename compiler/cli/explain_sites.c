@@ -31,12 +31,15 @@ static void tasks(const Here *h, Sites *out)
     items_find(&w, &items);
     for (int i = 0; i < items.n; i++) {
         const Item *it = &items.at[i];
+        if (!it->selected) {
+            continue;
+        }
         Site *s = vec_push(&h->e->model, out);
         *s = (Site){.label = it->label,
                     .kernel = it->kernel,
                     .n_threads = it->task.n_threads,
                     .regime = regime_word(it->task.regime == REGIME_COLD),
-                    .n_calls = it->share,
+                    .n_calls = it->calls,
                     .hint = it->space.hint};
         memcpy(s->sym, it->task.sym, sizeof s->sym);
     }

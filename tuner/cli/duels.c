@@ -276,13 +276,12 @@ static uint64_t share_of_budget(const Workplace *w, int n_left, uint64_t start_n
     return all_ns ? left_ns / (uint64_t)n_left : 0;
 }
 
-int duels_run(Workplace *w, Record *record, Items *items, bool *interrupted)
+int duels_run(Workplace *w, Record *record, Items *items)
 {
     const Command *command = w->o->command;
     uint64_t start_ns = clock_ns();
     void *state = command->begin ? command->begin(w, items) : NULL;
     int worst = 0;
-    *interrupted = true; /* or whatever ends it early */
     for (int i = 0; i < items->n; i++) {
         Contest c = {.w = w,
                      .record = record,
@@ -293,7 +292,6 @@ int duels_run(Workplace *w, Record *record, Items *items, bool *interrupted)
         bool counts = status == 1 || (command->verdict_is_status && worst != 1);
         worst = counts && (status == 1 || status > worst) ? status : worst;
     }
-    *interrupted = false;
     if (command->end) {
         command->end(state);
     }

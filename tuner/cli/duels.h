@@ -42,8 +42,9 @@ extern const Command command_compare, command_against, command_rivals, command_a
     command_noise, command_replay;
 
 /* ---- duels.c ---- */
-/* All tasks, one after another; one that fails says so and holds up no other. The exit status. */
-int duels_run(Workplace *w, Record *record, Items *items, bool *interrupted);
+/* All tasks, one after another; one that fails says so and holds up no other. The exit
+ * status. Fails with E_INTERRUPT. */
+int duels_run(Workplace *w, Record *record, Items *items);
 /* Plays b against a, sides by their place in c->side, and says how it went. False: it came to no
  * verdict, which is said and recorded. Fails with E_INTERRUPT, and where nothing can be measured. */
 bool contest_play(Contest *c, int a, int b, Duel *out);

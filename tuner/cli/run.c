@@ -87,9 +87,11 @@ static void say_beginning(const Tune *t)
     if (!o->quiet && !o->command) {
         items_print(&t->w, &t->items, true, stderr);
     }
-    fprintf(stderr, "Run %lld%s: %d tasks, seed %llu, strategy %s; recording into %s\n",
+    fprintf(stderr, "Run %lld%s: %d task%s, seed %llu%s%s; recording into %s\n",
             (long long)t->record.in.run, o->resume ? ", resumed" : "", t->items.n,
-            (unsigned long long)o->seed, strategy_name(o->strategy), db_path(t->db));
+            t->items.n == 1 ? "" : "s", (unsigned long long)o->seed,
+            o->command ? "" : ", strategy ", o->command ? "" : strategy_name(o->strategy),
+            db_path(t->db));
 }
 
 static void tune(Env *e, void *arg)
@@ -102,14 +104,14 @@ static void tune(Env *e, void *arg)
         return;
     }
     items_find(&t->w, &t->items);
-    if (o->dry_run && o->command && o->command->show) {
-        o->command->show(&t->w, &t->items);
-        return;
-    }
     if (!o->list) {
         open_database(e, t);
     }
     items_expect(&t->w, t->db, &t->items);
+    if (o->dry_run && o->command && o->command->show) {
+        o->command->show(&t->w, &t->items);
+        return;
+    }
     if (o->list || o->dry_run) {
         items_print(&t->w, &t->items, o->dry_run, stdout);
         return;
@@ -117,7 +119,7 @@ static void tune(Env *e, void *arg)
     begin_run(t);
     say_beginning(t);
     if (o->command) {
-        t->status = duels_run(&t->w, &t->record, &t->items, &t->interrupted);
+        t->status = duels_run(&t->w, &t->record, &t->items);
     } else {
         t->interrupted = !turns_run(e, &t->record, &t->items);
     }
@@ -142,10 +144,11 @@ void tune_body(Env *e, void *arg)
     t->w.o = o;
     bool ok = env_try(e, tune, t);
     Err err = e->err;
+    bool interrupted = t->interrupted || (!ok && err.code == E_INTERRUPT);
     RunEnd end = {t,
-                  !ok              ? "failed"
-                  : t->interrupted ? "interrupted"
-                                   : "finished",
+                  interrupted ? "interrupted"
+                  : ok        ? "finished"
+                              : "failed",
                   ok ? NULL : err.text};
     bool told = !t->recording || env_try(e, end_run, &end);
     if (ok && !told) { /* else the first cause counts */
@@ -156,7 +159,7 @@ void tune_body(Env *e, void *arg)
         run_unlock(&t->w, t->record.in.run);
     }
     db_close(t->db);
-    if (t->interrupted) {
+    if (interrupted) {
         fail(e, E_INTERRUPT, "Stopped. What was found until then is recorded%s.",
              o->command ? "" : ", and the same command with --resume goes on with it");
     }
