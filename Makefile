@@ -35,7 +35,7 @@ Q := $(if $(V),,@)
 LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm -ldl
 
 # ---- what there is ---------------------------------------------------------------------------------
-LAYERS := base graph lower loop emit model run
+LAYERS := base runtime graph lower loop emit model run
 HARNESS := schedules db tuner experiments/baselines experiments reports
 PROGRAM_OF := compiler/cli=nanocompile db=schedb tuner=tune experiments=experiment reports=report
 VERSION := $(shell sed -n 's/^.define NC_VERSION "\(.*\)"/\1/p' compiler/base/base.h)

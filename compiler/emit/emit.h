@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "loop/loop.h"
+#include "runtime/runtime.h"
 
 /* ---- targets.c: what the vectors of scheduled kernels are made of ------------------------------- */
 typedef struct Target {
@@ -30,10 +31,5 @@ void emit_kernel(Env *e, const Kernel *k, const Target *t, Buf *out);
 Hash emit_hash(Env *e, const Kernel *k, const Target *t);
 /* Flags every kernel is compiled with: no contraction, no reassociation, integers wrap. NULL-ended. */
 extern const char *const emit_flags[];
-
-typedef int32_t (*KernelFn)(void *const *params, const int64_t *syms, int part, int n_parts);
-/* Fills the panels of one operand and returns their elements; without `to` it only counts. -1: a value that
- * is said to come from bf16 has other bits. */
-typedef int64_t (*PackFn)(void *to, const void *from, const int64_t *syms);
 
 #endif

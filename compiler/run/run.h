@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "loop/loop.h"
 #include "model/model.h"
+#include "runtime/runtime.h"
 
 /* ---- cc.c: the system's C compiler. No shell: argument vectors only ----------------------------- */
 typedef struct Toolchain {
@@ -61,24 +62,6 @@ void library_release(Library *lib);
 /* stop: as in Cache. */
 void library_build(Env *e, const Program *p, int n_jobs, const volatile int *stop,
                    Library *lib);
-
-/* ---- pool.c: threads that run the parts of one function side by side ---------------------------- */
-typedef struct Pool Pool;
-typedef void PoolPart(void *ctx, int part, int n_parts);
-/* n_threads >= 1 counts the caller; the default everywhere is Machine.n_threads. Workers spin for 0.1 ms
- * after a region, then sleep; with more threads than CPUs in the affinity mask they sleep at once. With
- * as many, each worker is pinned to a CPU of its own, which is never the caller's. Signals go to other
- * threads. NULL: err says which thread cannot be started (E_IO), or E_NOMEM. */
-Pool *pool_new(int n_threads, Err *err);
-/* Runs part(ctx, i, n_threads) for every i, part 0 on the caller; returns when all are done, and what they
- * wrote can be read. Allocates and locks nothing. One at a time: inside a part, from two threads at once
- * or in a forked child it is a bug(). */
-void pool_run(Pool *p, PoolPart *part, void *ctx);
-/* All parts of one kernel. 0, or the largest of the codes that are not 0. */
-int32_t pool_kernel(Pool *p, KernelFn fn, void *const *params, const int64_t *syms);
-int pool_threads(const Pool *p);
-void pool_set_spin(Pool *p, int n_pauses); /* from the next region on; 0: always sleep */
-void pool_free(Pool *p); /* ends its threads. NULL is fine; in a forked child it does nothing */
 
 /* ---- exec.c: runs a program, by C or by the nest interpreter ------------------------------------- */
 typedef struct Exec Exec;
