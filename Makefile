@@ -76,7 +76,9 @@ $(OUT)/obj/%.o: %.c $(OUT)/compile.stamp
 	$(call say,CC)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
-$(OUT)/obj/db/schema.o: db/schema.sql # which it contains
+# what they contain
+$(OUT)/obj/db/schema.o: db/schema.sql
+$(OUT)/obj/compiler/emit/carried.o: $(wildcard compiler/runtime/*)
 
 $(OUT)/libnanocompile.a: $(call objects,$(LIB_SRC))
 $(OUT)/libharness.a: $(call objects,$(HARNESS_SRC))

@@ -31,5 +31,26 @@ void emit_kernel(Env *e, const Kernel *k, const Target *t, Buf *out);
 Hash emit_hash(Env *e, const Kernel *k, const Target *t);
 /* Flags every kernel is compiled with: no contraction, no reassociation, integers wrap. NULL-ended. */
 extern const char *const emit_flags[];
+/* The text of one packed operand's function, under any name: equal text, equal panels. */
+void emit_pack(Env *e, const Kernel *k, const Target *t, int operand, const char *name,
+               Buf *out);
+
+/* ---- carried.c: compiler/runtime as text ----------------------------------------------------- */
+void emit_api(Buf *out); /* what a library's own header says beside shapes */
+void emit_runtime_header(
+    Buf *out);               /* of all files that use tables; it includes no other of ours */
+void emit_runtime(Buf *out); /* what stands behind it in runtime.c */
+void emit_needs(Buf *out);   /* needs.c, which says what kernels' flags allow */
+
+/* ---- library.c: a model's tables as C ---------------------------------------------------------- */
+typedef struct LibraryText {
+    const NcTables *tables;      /* functions are NULL, facts complete */
+    const Kernel *const *kernel; /* all distinct ones */
+    int n_kernels;
+    const char *const *fill;    /* by panel: the function that fills it */
+    const Buffer *const *fixed; /* by NC_FIXED: the constant */
+    int n_fixed;
+} LibraryText;
+void emit_tables(const LibraryText *l, Buf *out);
 
 #endif

@@ -22,8 +22,8 @@ typedef struct Err {
     char text[1024];
 } Err;
 
-static bool err_set(Err *err, ErrCode code, const char *fmt, ...) PRINTF(3, 4);
-static bool err_set(Err *err, ErrCode code, const char *fmt, ...)
+static inline bool err_set(Err *err, ErrCode code, const char *fmt, ...) PRINTF(3, 4);
+static inline bool err_set(Err *err, ErrCode code, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -36,12 +36,12 @@ static bool err_set(Err *err, ErrCode code, const char *fmt, ...)
 #define bug(text) (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, (text)), abort())
 #define check(cond) ((cond) ? (void)0 : bug("check failed: " #cond))
 
-static int open_file(const char *path, int flags, mode_t mode)
+static inline int open_file(const char *path, int flags, mode_t mode)
 {
     return open(path, flags, mode);
 }
 
-static const struct Os {
+__attribute__((unused)) static const struct Os {
     void *(*alloc)(size_t bytes);
     int (*open)(const char *path, int flags, mode_t mode);
     int (*close)(int fd);
@@ -51,7 +51,7 @@ static const struct Os {
     int (*madvise)(void *at, size_t n, int advice);
 } os = {malloc, open_file, close, fstat, mmap, munmap, madvise};
 
-static uint64_t os_now_ns(void)
+static inline uint64_t os_now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

@@ -87,6 +87,8 @@ typedef struct nc_facts {
 
 typedef struct nc_model nc_model;
 
+#pragma GCC visibility push(default)
+
 /* On any CPU, before or without nc_open. */
 const nc_facts *nc_info(void);
 /* Reads the weights, lays them out, starts the threads. NULL: error has the reason. options may
@@ -103,5 +105,7 @@ nc_code nc_decode(nc_model *m, int64_t at, int32_t id, const float **logits, nc_
 /* logits: n rows of vocab_size floats of the caller's, one behind each token. */
 nc_code nc_score(nc_model *m, int64_t at, const int32_t *ids, int64_t n, float *logits,
                  nc_error *error);
+
+#pragma GCC visibility pop
 
 #endif

@@ -233,7 +233,7 @@ static int program_for(const NcTables *t, int64_t n, bool all)
     return best;
 }
 
-static nc_code run_part(nc_model *m, int program, int64_t at, const int32_t *ids, int64_t n,
+static nc_code feed_some(nc_model *m, int program, int64_t at, const int32_t *ids, int64_t n,
                         float *rows, nc_error *error)
 {
     const NcProgram *p = &m->t->program[program];
@@ -295,7 +295,7 @@ nc_code runtime_feed(nc_model *m, int64_t at, const int32_t *ids, int64_t n, boo
         int program = program_for(m->t, n - i, all);
         int64_t most = m->t->program[program].facts.max_tokens, left = n - i;
         int64_t some = left < most ? left : most;
-        code = run_part(m, program, at + i, ids + i, some,
+        code = feed_some(m, program, at + i, ids + i, some,
                         all ? rows + i * m->t->facts->vocab_size : NULL, error);
         if (code != NC_OK) {
             return code;

@@ -49,12 +49,12 @@ static uint64_t print_bytes(uint64_t h, const uint8_t *p, int64_t n) /* FNV-1a *
 uint64_t weights_print(const uint8_t *file, int64_t n_bytes, int64_t header_bytes)
 {
     uint64_t h = print_bytes(0xcbf29ce484222325u, file, header_bytes);
-    int64_t data = n_bytes - header_bytes, step = data / SAMPLES;
+    int64_t data = n_bytes - header_bytes, last = data - SAMPLE_BYTES;
     if (data <= (int64_t)SAMPLES * SAMPLE_BYTES) {
         return print_bytes(h, file + header_bytes, data);
     }
     for (int64_t i = 0; i < SAMPLES; i++) {
-        h = print_bytes(h, file + header_bytes + i * step, SAMPLE_BYTES);
+        h = print_bytes(h, file + header_bytes + last * i / (SAMPLES - 1), SAMPLE_BYTES);
     }
     return h;
 }
