@@ -17,6 +17,7 @@ static void make_body(Env *e, void *arg)
                         .hint = hint_of_machine(&machine, 2),
                         .target = target_of(&machine)};
     o.hint.in_place = !l->panels;
+    model_library_compile(e, &o, &l->made);
     model_library_build(e, &o, &l->made);
 }
 

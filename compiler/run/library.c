@@ -8,6 +8,9 @@
 
 enum { USUAL_CONTEXT = 4096, PREFILL_TOKENS = 512, SCORE_TOKENS = 128 };
 
+/* What tune searches for: schedules are chosen for these. */
+enum { USUAL_PROMPT = 64, USUAL_PAST = 256, USUAL_CAPACITY = 512 };
+
 /* ---- programs --------------------------------------------------------------------------------- */
 
 typedef struct PartRow {
@@ -22,6 +25,20 @@ static const PartRow part_row[] = {
     {"score", SCORE_TOKENS, true},
 };
 
+static void set_usual(Compile *c, const char *name, int64_t value)
+{
+    Sym s = sym_intern(c->env, name, strlen(name));
+    c->usual[s] = value;
+    c->usual_known[s] = true;
+}
+
+static void set_usual_sizes(Compile *c, bool one_token)
+{
+    set_usual(c, "seq", one_token ? 1 : USUAL_PROMPT);
+    set_usual(c, "past", one_token ? USUAL_PAST : 0);
+    set_usual(c, "capacity", USUAL_CAPACITY);
+}
+
 static void make_part(Env *e, const LibraryOptions *o, const PartRow *row, int64_t context,
                       LibraryPart *out)
 {
@@ -30,6 +47,9 @@ static void make_part(Env *e, const LibraryOptions *o, const PartRow *row, int64
         .env = e, .cache = true, .picker = o->picker, .hint = o->hint, .target = o->target};
     if (row->max_tokens == 1) {
         compile_one_token(&c);
+    }
+    if (o->at_usual_sizes) {
+        set_usual_sizes(&c, row->max_tokens == 1);
     }
     *out = (LibraryPart){.name = row->name,
                          .max_tokens = row->max_tokens < context ? row->max_tokens : context,
@@ -57,8 +77,11 @@ static const char *toolchain_text(Env *e, const Toolchain *tc)
     return b.at;
 }
 
-static void make_parts(Env *e, const LibraryOptions *o, const Toolchain *tc, ModelLibrary *l)
+void model_library_compile(Env *e, const LibraryOptions *o, ModelLibrary *l)
 {
+    Toolchain *tc = arena_new(&e->model, Toolchain);
+    *l = (ModelLibrary){.tc = tc};
+    toolchain_find(e, tc);
     int64_t most = o->config->max_positions ? o->config->max_positions : USUAL_CONTEXT;
     int64_t context = o->context ? o->context : most < USUAL_CONTEXT ? most : USUAL_CONTEXT;
     if (context > most) {
@@ -108,26 +131,22 @@ static void own_sources(Env *e, const ModelLibrary *l, CSource *tables, CSource 
 void model_library_build(Env *e, const LibraryOptions *o, ModelLibrary *l)
 {
     static const char *const link[] = {"-pthread", "-Wl,-Bsymbolic"};
-    Toolchain tc;
+    const Toolchain *tc = l->tc;
     Cache cache;
     CSource own[3];
-    *l = (ModelLibrary){0};
-    toolchain_find(e, &tc);
     cache_open(e, &cache, NULL);
     cache.stop = o->stop;
-    make_parts(e, o, &tc, l);
     int n = l->text.n_kernels;
     const char **object = arena_array(&e->model, const char *, n + 3);
-    Toolchain baseline = toolchain_baseline(e, &tc);
+    Toolchain baseline = toolchain_baseline(e, tc);
     own_sources(e, l, &own[0], &own[1], &own[2]);
-    cache_objects(e, &cache, &tc, (Kernel *const *)(uintptr_t)l->text.kernel, n, o->n_jobs,
+    cache_objects(e, &cache, tc, (Kernel *const *)(uintptr_t)l->text.kernel, n, o->n_jobs,
                   object);
     cache_sources(e, &cache, &baseline, own, 2, o->n_jobs, object + n);
-    cache_sources(e, &cache, &tc, own + 2, 1, 1, object + n + 2);
+    cache_sources(e, &cache, tc, own + 2, 1, 1, object + n + 2);
     l->object = object;
-    l->path = cache_link(e, &cache, &tc, object, n + 3, link, countof(link));
+    l->path = cache_link(e, &cache, tc, object, n + 3, link, countof(link));
     l->n_built = cache.n_built;
-    l->tc = arena_dup(&e->model, &tc, sizeof tc);
 }
 
 /* ---- the folder that a user gets ---------------------------------------------------------------- */
@@ -192,12 +211,37 @@ static void write_sources(Env *e, const ModelLibrary *l, const char *dir)
     write_text(e, dir, "model.h", &b);
 }
 
+/* A sentence may quote what somebody named. */
+static const char *text_in_comment(Env *e, const char *text)
+{
+    char *out = arena_str(&e->kernel, text);
+    for (char *at = out; (at = strstr(at, "*/")); at++) {
+        *at = ' ';
+    }
+    return out;
+}
+
+/* Where its schedule comes from, and the hash of the C below without names and comments. */
+static void put_provenance(Env *e, const ModelLibrary *l, const Kernel *k, Buf *out)
+{
+    const nc_facts *f = l->text.tables->facts;
+    char hash[33];
+    int i = 0;
+    while (strcmp(f->site[i].kernel, k->symbol)) {
+        i++;
+    }
+    hash_hex(emit_hash(e, k, l->tc->target), hash);
+    buf_printf(out, "/* %s%s%s\n * hash %s */\n", f->site[i].outcome,
+               *f->site[i].why ? ": " : "", text_in_comment(e, f->site[i].why), hash);
+}
+
 static void write_kernels(Env *e, const ModelLibrary *l, const char *dir)
 {
     for (int i = 0; i < l->text.n_kernels; i++) {
         const Kernel *k = l->text.kernel[i];
         Buf b;
         buf_init(&b, &e->kernel);
+        put_provenance(e, l, k, &b);
         emit_kernel(e, k, l->tc->target, &b);
         write_text(e, dir, arena_printf(&e->kernel, "kernels/%s.c", k->symbol), &b);
     }

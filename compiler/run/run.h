@@ -159,6 +159,7 @@ typedef struct LibraryOptions {
     const Picker *picker;   /* asked for each part's kernels, part by part; NULL: naive nests */
     PickHint hint;
     const Target *target;
+    bool at_usual_sizes; /* the picker is told those that tune searches for; else none */
     const volatile int *stop;
     void (*explain)(void *ctx, int part, int kernel, const char **outcome, const char **why);
     void *ctx;
@@ -173,7 +174,9 @@ typedef struct ModelLibrary {
     const char *path; /* in the cache */
     int n_built;      /* objects that were not there yet */
 } ModelLibrary;
-/* Compiles, links and keeps it in the cache; what is there already is only found. */
+/* Asks the picker and makes the tables; then compiles, links and keeps it in the cache; what is there
+ * already is only found. */
+void model_library_compile(Env *e, const LibraryOptions *o, ModelLibrary *l);
 void model_library_build(Env *e, const LibraryOptions *o, ModelLibrary *l);
 /* dir/model.so, model.h and all of its C; the folder is made where it is missing. */
 void model_library_write(Env *e, const ModelLibrary *l, const char *dir);

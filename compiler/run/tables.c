@@ -246,7 +246,7 @@ static const char *short_name(const Maker *k, const char *weight)
                       (dot && dot > weight + skip ? (size_t)(dot - weight) : len) - skip);
 }
 
-/* By the weights that it reads, else by its kind behind those of the same block. */
+/* The weights that it reads, else the block of those before, and its kind. */
 static const char *site_name(const Maker *k, const LibraryPart *part, const Call *call,
                              const char **block)
 {
@@ -266,9 +266,7 @@ static const char *site_name(const Maker *k, const LibraryPart *part, const Call
     if (last && !strncmp(last, "layers.", 7)) {
         *block = arena_strn(k->m, last, 7 + strspn(last + 7, "0123456789"));
     }
-    if (!last) {
-        buf_printf(&b, "%s%s%s", *block, **block ? "." : "", kernel->kind);
-    }
+    buf_printf(&b, "%s%s%s", last ? "" : *block, b.len || **block ? " " : "", kernel->kind);
     return b.at;
 }
 

@@ -60,7 +60,7 @@ typedef struct nc_program {
 
 /* One call of a kernel, and where its schedule comes from. */
 typedef struct nc_site {
-    const char *program, *site; /* "decode", "layers.3.mlp.down_proj" */
+    const char *program, *site; /* "decode", "layers.3.mlp.down_proj matmul" */
     const char *kernel;         /* the symbol of its function: nc_ and 32 hex digits */
     const char *key;            /* hash of what it computes */
     const char *schedule;       /* steps; "": none */
