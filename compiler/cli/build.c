@@ -195,7 +195,7 @@ static const char doc[] =
     "The library opens the weights where they lay when it was built, or in the folder that "
     "nc_open is "
     "told; it refuses other ones. `nanocompile run --lib DIR/model.so` runs it.\n\n"
-    "  tune --model Qwen2.5-0.5B-Instruct --budget 30m\n"
+    "  tune --model Qwen2.5-0.5B-Instruct\n"
     "  nanocompile build --model Qwen2.5-0.5B-Instruct -o qwen/\n"
     "  nanocompile chat --lib qwen/model.so";
 
