@@ -35,7 +35,7 @@ Q := $(if $(V),,@)
 LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm -ldl
 
 # ---- what there is ---------------------------------------------------------------------------------
-LAYERS := base graph lower loop emit model run
+LAYERS := base runtime graph lower loop emit model run
 HARNESS := schedules db tuner experiments/baselines experiments reports
 PROGRAM_OF := compiler/cli=nanocompile db=schedb tuner=tune experiments=experiment reports=report
 VERSION := $(shell sed -n 's/^.define NC_VERSION "\(.*\)"/\1/p' compiler/base/base.h)
@@ -76,7 +76,9 @@ $(OUT)/obj/%.o: %.c $(OUT)/compile.stamp
 	$(call say,CC)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
-$(OUT)/obj/db/schema.o: db/schema.sql # which it contains
+# what they contain
+$(OUT)/obj/db/schema.o: db/schema.sql
+$(OUT)/obj/compiler/emit/carried.o: $(wildcard compiler/runtime/*)
 
 $(OUT)/libnanocompile.a: $(call objects,$(LIB_SRC))
 $(OUT)/libharness.a: $(call objects,$(HARNESS_SRC))

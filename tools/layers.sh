@@ -8,13 +8,14 @@ set -eu
 # header, or a library's header that is otherwise refused.
 table='
 compiler/base   libcpuid.h libcpuid/libcpuid.h
+compiler/runtime base
 compiler/graph  base
 compiler/loop   base
-compiler/emit   base loop
+compiler/emit   base loop runtime
 compiler/lower  base graph loop
 compiler/model  base graph
-compiler/run    base graph loop emit lower model compile.h
-compiler        base graph loop emit lower model run
+compiler/run    base graph loop emit lower model runtime compile.h
+compiler        base graph loop emit lower model runtime run
 schedules       compile.h
 db              base sqlite3.h
 tuner           run compile.h schedules/schedules.h db/db.h

@@ -28,7 +28,7 @@ typedef struct Talk {
 static void begin(Talk *t)
 {
     Message system = {"system", t->o->system, t->o->system ? strlen(t->o->system) : 0};
-    Stepper *s = engine_stepper(t->m->engine);
+    Stepper *s = t->m->stepper;
     s->restart(s);
     sampler_reset(&t->speaker.sampler, t->speaker.seed);
     t->pending.n = 0;

@@ -13,6 +13,7 @@ typedef struct Command {
 
 /* clang-format off */
 static const Command commands[] = {
+    {"build", cmd_build, "compile a model into one library"},
     {"run", cmd_run, "continue or answer a prompt with a model"},
     {"chat", cmd_chat, "a conversation on the terminal"},
     {"perplexity", cmd_perplexity, "how well a model foretells a text"},

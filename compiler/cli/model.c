@@ -8,11 +8,15 @@
 
 enum { WITHOUT_FUSE = 1, WITHOUT_CACHE = 2, WITHOUT_SPECIALISE = 4 }; /* ModelOptions.without */
 
-enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_NAIVE, KEY_PANELS, KEY_THREADS };
+enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_NAIVE, KEY_PANELS, KEY_THREADS, KEY_LIB };
 
 static const struct argp_option options[] = {
     {"model", 'm', "DIR", 0,
      "model folder (default: the small model that comes with the program)", 1},
+    {"lib", KEY_LIB, "FILE", 0,
+     "run this model.so that `nanocompile build` made; its own folder unless --model says "
+     "another",
+     1},
     {"by", KEY_BY, "c|nest|interp", 0, "how to run it (default: c)", 2},
     {"without", KEY_WITHOUT, "PART,...", 0,
      "leave out: fuse (one kernel for every node), cache (the KV cache is joined anew "
@@ -44,12 +48,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_WITHOUT:
         o->without |= option_words(state, "without", "stage", arg, countof(stages), stages);
         return 0;
+    case KEY_LIB: o->lib = arg; return 0;
     case KEY_NAIVE: o->naive = true; return 0;
     case KEY_PANELS: o->panels = true; return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
     case ARGP_KEY_END:
         if (o->blas && o->way != BY_INTERP) {
             argp_error(state, "--blas goes with --by interp");
+        }
+        if (o->lib && (o->way != BY_C || o->without || o->naive || o->panels)) {
+            argp_error(state,
+                       "--lib runs what was built: no --by, --without, --naive or --panels");
         }
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -106,7 +115,19 @@ static Gemm gemm_of(Env *e, const ModelOptions *o)
     return gemm;
 }
 
-void model_load(Env *e, Model *m, bool all)
+static void open_library(Env *e, Model *m)
+{
+    nc_options o = {.weights = m->o->dir,
+                    .n_threads = m->o->n_threads,
+                    .progress = terminal_progress(),
+                    .progress_ctx = (void *)(uintptr_t) "reading weights",
+                    .stop = &interrupted};
+    built_model_open(e, &m->built, &o);
+    m->stepper = &m->built.stepper;
+}
+
+/* Compiled now, or found in the cache. */
+static void make_engine(Env *e, Model *m, bool all)
 {
     const ModelOptions *o = m->o;
     Machine machine;
@@ -143,6 +164,16 @@ void model_load(Env *e, Model *m, bool all)
     if (!ok) {
         fail_err(e, &err);
     }
+    m->stepper = engine_stepper(m->engine);
+}
+
+void model_load(Env *e, Model *m, bool all)
+{
+    if (m->o->lib) {
+        open_library(e, m);
+    } else {
+        make_engine(e, m, all);
+    }
 }
 
 /* ---- using one ----------------------------------------------------------------------- */
@@ -157,7 +188,11 @@ static void use(Env *e, void *arg)
 {
     Use *u = arg;
     struct stat st;
-    u->m.dir = model_dir(e, u->m.o->dir);
+    if (u->m.o->lib) {
+        built_model_load(e, &u->m.built, u->m.o->lib);
+    }
+    u->m.dir =
+        u->m.o->lib && !u->m.o->dir ? u->m.built.facts->model : model_dir(e, u->m.o->dir);
     if (!os.stat(u->m.dir, &st) && !S_ISDIR(st.st_mode)) {
         fail(e, E_INPUT, "%s is no folder; --model takes the one that holds config.json.",
              u->m.dir);
@@ -169,6 +204,7 @@ static void use(Env *e, void *arg)
 static void close_model(void *arg)
 {
     Model *m = &((Use *)arg)->m;
+    built_model_close(&m->built);
     engine_free(m->engine);
     pool_free(m->pool);
     weights_release(&m->weights);

@@ -6,7 +6,8 @@
 
 /* ---- model.c: a model folder, opened cheap parts first ------------------------------- */
 typedef struct ModelOptions {
-    const char *dir; /* NULL: the model that comes with the program */
+    const char *dir; /* NULL: the model that comes with the program, or the library's own */
+    const char *lib; /* a built library to run; NULL: an engine */
     EngineWay way;
     bool blas;
     unsigned without; /* stages, model.c's own bits */
@@ -23,7 +24,9 @@ typedef struct Model {
     Config config;
     Tokenizer *tokenizer; /* NULL until model_tokenizer */
     Weights weights;      /* empty until model_load */
-    Engine *engine;       /* NULL until model_load */
+    BuiltModel built;     /* with ModelOptions.lib; empty until model_use has loaded it */
+    Engine *engine;       /* without; NULL until model_load */
+    Stepper *stepper;     /* of either, after model_load */
     Pool *pool;           /* runs scheduled kernels; NULL: one thread, or naive */
 } Model;
 

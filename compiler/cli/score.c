@@ -57,7 +57,7 @@ static void perplexity_body(Env *e, Model *m, void *arg)
     Perplexity p;
     Err err;
     model_load(e, m, true);
-    if (!perplexity(engine_stepper(m->engine), ids.at, ids.n, o->chunk, &p, &err)) {
+    if (!perplexity(m->stepper, ids.at, ids.n, o->chunk, &p, &err)) {
         fail_err(e, &err);
     }
     printf("perplexity %.10g\nmean NLL %.15g\ntokens %d, scored %d, chunks of %d: %d\n",
@@ -71,7 +71,7 @@ static void logits_body(Env *e, Model *m, void *arg)
     const float *logits;
     Err err;
     model_load(e, m, true);
-    Stepper *s = engine_stepper(m->engine);
+    Stepper *s = m->stepper;
     if (!s->feed(s, ids.at, ids.n, true, &logits, &err)) {
         fail_err(e, &err);
     }

@@ -68,7 +68,7 @@ void speaker_reply(Env *e, Speaker *s, const Ids *ids, Reply *r)
     sampler_see(&s->sampler, ids->at, ids->n);
     terminal_wait(arena_printf(&e->kernel, "[reading %d tokens ...]", ids->n));
     speech.start_ns = os_now_ns();
-    bool ok = generate(&g, engine_stepper(s->m->engine), ids->at, ids->n, &r->made, &err);
+    bool ok = generate(&g, s->m->stepper, ids->at, ids->n, &r->made, &err);
     wait_end(&speech);
     decoder_end(&speech.decoder, &speech.text);
     buf_str(&speech.text, r->made.last >= 0 ? "\n" : "");

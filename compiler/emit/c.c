@@ -203,6 +203,14 @@ static void write_pack(Writer *w, const char *name, int operand)
     put(w, p->count, ";\n}\n");
 }
 
+void emit_pack(Env *e, const Kernel *k, const Target *t, int operand, const char *name,
+               Buf *out)
+{
+    Used used = find_used(e, k);
+    Writer w = writer_for(e, k, t, &used, out);
+    write_pack(&w, name, operand);
+}
+
 /* ---- the file ---- */
 
 static void write_file(Env *e, const Kernel *k, const Target *t, const char *name, Buf *out)

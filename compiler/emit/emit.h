@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "loop/loop.h"
+#include "runtime/runtime.h"
 
 /* ---- targets.c: what the vectors of scheduled kernels are made of ------------------------------- */
 typedef struct Target {
@@ -30,10 +31,26 @@ void emit_kernel(Env *e, const Kernel *k, const Target *t, Buf *out);
 Hash emit_hash(Env *e, const Kernel *k, const Target *t);
 /* Flags every kernel is compiled with: no contraction, no reassociation, integers wrap. NULL-ended. */
 extern const char *const emit_flags[];
+/* The text of one packed operand's function, under any name: equal text, equal panels. */
+void emit_pack(Env *e, const Kernel *k, const Target *t, int operand, const char *name,
+               Buf *out);
 
-typedef int32_t (*KernelFn)(void *const *params, const int64_t *syms, int part, int n_parts);
-/* Fills the panels of one operand and returns their elements; without `to` it only counts. -1: a value that
- * is said to come from bf16 has other bits. */
-typedef int64_t (*PackFn)(void *to, const void *from, const int64_t *syms);
+/* ---- carried.c: compiler/runtime as text ----------------------------------------------------- */
+void emit_api(Buf *out); /* what a library's own header says beside shapes */
+void emit_runtime_header(
+    Buf *out);               /* of all files that use tables; it includes no other of ours */
+void emit_runtime(Buf *out); /* what stands behind it in runtime.c */
+void emit_needs(Buf *out);   /* needs.c, which says what kernels' flags allow */
+
+/* ---- library.c: a model's tables as C ---------------------------------------------------------- */
+typedef struct LibraryText {
+    const NcTables *tables;      /* functions are NULL, facts complete */
+    const Kernel *const *kernel; /* all distinct ones */
+    int n_kernels;
+    const char *const *fill;    /* by panel: the function that fills it */
+    const Buffer *const *fixed; /* by NC_FIXED: the constant */
+    int n_fixed;
+} LibraryText;
+void emit_tables(const LibraryText *l, Buf *out);
 
 #endif

@@ -222,36 +222,31 @@ static void build(Env *e, Build *b)
 
 /* ---- objects and the library ------------------------------------------------------------ */
 
-static Item object_item(Env *e, const Kernel *k, const char *key, const char *base,
-                        const Buf *text)
+static Item object_item(Env *e, const CSource *s, const char *key, const char *base)
 {
     const char *c = arena_printf(&e->kernel, "%s.c", base);
     Err err;
-    if (!os_write_file(c, text->at, text->len, &err)) {
+    if (!os_write_file(c, s->text.at, s->text.len, &err)) {
         fail_with_remedy(e, &err);
     }
     const char **more = arena_array(&e->kernel, const char *, 2);
     more[0] = "-c";
     more[1] = c;
-    const char *what = arena_printf(&e->kernel, "kernel %s", k->symbol);
-    return (Item){what, key, base, ".o", more, 2};
+    return (Item){s->what, key, base, ".o", more, 2};
 }
 
-void cache_objects(Env *e, Cache *c, const Toolchain *tc, Kernel *const *k, int n, int n_jobs,
+void cache_sources(Env *e, Cache *c, const Toolchain *tc, const CSource *s, int n, int n_jobs,
                    const char **path)
 {
     Vec(Item) missing = {0};
     for (int i = 0; i < n; i++) {
-        Buf text;
-        buf_init(&text, &e->kernel);
-        emit_kernel(e, k[i], tc->target, &text);
-        const char *key = key_of(e, tc, &text);
+        const char *key = key_of(e, tc, &s[i].text);
         const char *base = arena_printf(&e->kernel, "%s/obj/%s", c->dir, key);
         path[i] = arena_printf(&e->model, "%s.o", base);
         if (usable(e, c, path[i], key)) {
             c->n_hits++;
         } else {
-            *vec_push(&e->kernel, &missing) = object_item(e, k[i], key, base, &text);
+            *vec_push(&e->kernel, &missing) = object_item(e, &s[i], key, base);
         }
     }
     if (missing.n > 0) {
@@ -261,10 +256,22 @@ void cache_objects(Env *e, Cache *c, const Toolchain *tc, Kernel *const *k, int 
     }
 }
 
-const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *const *object,
-                          int n)
+void cache_objects(Env *e, Cache *c, const Toolchain *tc, Kernel *const *k, int n, int n_jobs,
+                   const char **path)
 {
-    const char **more = arena_array(&e->kernel, const char *, n + 2);
+    CSource *s = arena_array(&e->kernel, CSource, n);
+    for (int i = 0; i < n; i++) {
+        s[i].what = arena_printf(&e->kernel, "kernel %s", k[i]->symbol);
+        buf_init(&s[i].text, &e->kernel);
+        emit_kernel(e, k[i], tc->target, &s[i].text);
+    }
+    cache_sources(e, c, tc, s, n, n_jobs, path);
+}
+
+const char *cache_link(Env *e, Cache *c, const Toolchain *tc, const char *const *object, int n,
+                       const char *const *option, int n_options)
+{
+    const char **more = arena_array(&e->kernel, const char *, n + n_options + 2);
     Buf names;
     buf_init(&names, &e->kernel);
     more[0] = "-shared";
@@ -273,14 +280,24 @@ const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *con
         const char *slash = strrchr(object[i], '/');
         buf_printf(&names, "%s\n", slash ? slash + 1 : object[i]); /* its name is its content */
     }
-    more[n + 1] = "-lm";
+    for (int i = 0; i < n_options; i++) {
+        more[n + 1 + i] = option[i];
+        buf_printf(&names, "%s\n", option[i]);
+    }
+    more[n + n_options + 1] = "-lm";
     const char *key = key_of(e, tc, &names);
     const char *base = arena_printf(&e->kernel, "%s/lib/%s", c->dir, key);
     const char *path = arena_printf(&e->model, "%s.so", base);
     if (!usable(e, c, path, key)) {
-        const char *what = arena_printf(&e->kernel, "the library of %d kernels", n);
-        Item item = {what, key, base, ".so", more, n + 2};
+        const char *what = arena_printf(&e->kernel, "the library of %d objects", n);
+        Item item = {what, key, base, ".so", more, n + n_options + 2};
         build(e, &(Build){.c = c, .tc = tc, .item = &item, .n = 1, .n_jobs = 1});
     }
     return path;
+}
+
+const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *const *object,
+                          int n)
+{
+    return cache_link(e, c, tc, object, n, NULL, 0);
 }

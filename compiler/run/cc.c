@@ -194,3 +194,21 @@ void toolchain_find(Env *e, Toolchain *tc)
     toolchain_probe(e, tc, &machine, isa.at);
     set_identity(e, tc, isa.at);
 }
+
+Toolchain toolchain_baseline(Env *e, const Toolchain *tc)
+{
+    static const char *const more[] = {"-ftree-vectorize", "-fvisibility=hidden", "-pthread",
+                                       "-D_GNU_SOURCE", "-pipe"};
+    Toolchain out = *tc;
+    Vec(const char *) flags = {0};
+    for (int i = 0; emit_flags[i]; i++) {
+        *vec_push(&e->model, &flags) = emit_flags[i];
+    }
+    for (size_t i = 0; i < countof(more); i++) {
+        *vec_push(&e->model, &flags) = more[i];
+    }
+    out.flags = flags.at;
+    out.n_flags = flags.n;
+    set_identity(e, &out, "baseline");
+    return out;
+}

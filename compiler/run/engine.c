@@ -33,6 +33,14 @@ struct Engine {
     Stepper stepper;
 };
 
+void compile_one_token(Compile *c)
+{
+    Sym seq = sym_intern(c->env, "seq", 3);
+    c->known.bound[seq] = true;
+    c->known.value[seq] = 1;
+    c->hint.in_place = true; /* weights are read once: panels would only hold them once more */
+}
+
 /* ---- preparing ----------------------------------------------------------------------- */
 
 static void variant_release(Variant *v)
@@ -61,11 +69,8 @@ static void compile_variant(Env *e, const Engine *g, VariantId id, Variant *v)
                      .picker = g->o.way == BY_C ? g->o.picker : NULL,
                      .hint = g->o.hint,
                      .target = g->o.target};
-    if (id == ONE_TOKEN) { /* weights are read once: panels would only hold them once more */
-        v->c.hint.in_place = true;
-        Sym seq = sym_intern(e, "seq", 3);
-        v->c.known.bound[seq] = true;
-        v->c.known.value[seq] = 1;
+    if (id == ONE_TOKEN) {
+        compile_one_token(&v->c);
     }
     v->program = compile_model(&v->c, v->graph);
 }

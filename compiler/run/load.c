@@ -36,14 +36,20 @@ static PackFn *find_packs(Env *e, const Library *lib, const Kernel *k)
     return pack;
 }
 
+void *library_open(Env *e, const char *path)
+{
+    void *handle = os.dlopen(plain_path(&e->kernel, path), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        fail_open(e, path);
+    }
+    return handle;
+}
+
 void library_load(Env *e, Library *lib, const char *path, Kernel *const *k, int n)
 {
     *lib = (Library){.fn = arena_array(&e->model, KernelFn, n),
                      .pack = arena_array(&e->model, PackFn *, n)};
-    lib->handle = os.dlopen(plain_path(&e->kernel, path), RTLD_NOW | RTLD_LOCAL);
-    if (!lib->handle) {
-        fail_open(e, path);
-    }
+    lib->handle = library_open(e, path);
     for (int i = 0; i < n; i++) {
         void *fn = os.dlsym(lib->handle, k[i]->symbol);
         if (!fn) {

@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "loop/loop.h"
 #include "model/model.h"
+#include "runtime/runtime.h"
 
 /* ---- cc.c: the system's C compiler. No shell: argument vectors only ----------------------------- */
 typedef struct Toolchain {
@@ -29,6 +30,8 @@ typedef struct Toolchain {
 /* Finds the compiler and what it accepts on this machine. The answer is kept in the cache, so that
  * later starts run no compiler. E_BUILD: none found, or it does not work; with the remedy. */
 void toolchain_find(Env *e, Toolchain *tc);
+/* The same compiler for code that must run on every CPU of this architecture. */
+Toolchain toolchain_baseline(Env *e, const Toolchain *tc);
 
 /* ---- cache.c: content-addressed objects under $NANOCOMPILE_CACHE, $XDG_CACHE_HOME/nanocompile, ~/.cache/nanocompile */
 typedef struct Cache {
@@ -46,9 +49,18 @@ void cache_open(Env *e, Cache *c, const char *dir /* NULL: the default */);
  * and what was compiled until then is kept. */
 void cache_objects(Env *e, Cache *c, const Toolchain *tc, Kernel *const *k, int n, int n_jobs,
                    const char **path);
-/* The shared library of these objects, likewise. */
+/* The same of any C texts that compile alone. */
+typedef struct CSource {
+    const char *what; /* for messages */
+    Buf text;
+} CSource;
+void cache_sources(Env *e, Cache *c, const Toolchain *tc, const CSource *s, int n, int n_jobs,
+                   const char **path);
+/* The shared library of these objects, likewise; cache_link: with options for the linker. */
 const char *cache_library(Env *e, Cache *c, const Toolchain *tc, const char *const *object,
                           int n);
+const char *cache_link(Env *e, Cache *c, const Toolchain *tc, const char *const *object, int n,
+                       const char *const *option, int n_options);
 
 /* ---- load.c ------------------------------------------------------------------------------------ */
 typedef struct Library {
@@ -64,24 +76,6 @@ void library_release(Library *lib);
 /* stop: as in Cache. */
 void library_build(Env *e, const Program *p, int n_jobs, const volatile int *stop,
                    Library *lib);
-
-/* ---- pool.c: threads that run the parts of one function side by side ---------------------------- */
-typedef struct Pool Pool;
-typedef void PoolPart(void *ctx, int part, int n_parts);
-/* n_threads >= 1 counts the caller; the default everywhere is Machine.n_threads. Workers spin for 0.1 ms
- * after a region, then sleep; with more threads than CPUs in the affinity mask they sleep at once. With
- * as many, each worker is pinned to a CPU of its own, which is never the caller's. Signals go to other
- * threads. NULL: err says which thread cannot be started (E_IO), or E_NOMEM. */
-Pool *pool_new(int n_threads, Err *err);
-/* Runs part(ctx, i, n_threads) for every i, part 0 on the caller; returns when all are done, and what they
- * wrote can be read. Allocates and locks nothing. One at a time: inside a part, from two threads at once
- * or in a forked child it is a bug(). */
-void pool_run(Pool *p, PoolPart *part, void *ctx);
-/* All parts of one kernel. 0, or the largest of the codes that are not 0. */
-int32_t pool_kernel(Pool *p, KernelFn fn, void *const *params, const int64_t *syms);
-int pool_threads(const Pool *p);
-void pool_set_spin(Pool *p, int n_pauses); /* from the next region on; 0: always sleep */
-void pool_free(Pool *p); /* ends its threads. NULL is fine; in a forked child it does nothing */
 
 /* ---- exec.c: runs a program, by C or by the nest interpreter ------------------------------------- */
 typedef struct Exec Exec;
@@ -132,6 +126,79 @@ bool engine_prepare(Engine *g, bool all, Err *err);
  * E_NOMEM, E_INTERRUPT, or as compiling does; nothing is fed then, and the next call may succeed. */
 Stepper *engine_stepper(Engine *g);
 void engine_free(Engine *g); /* NULL is fine */
+
+/* ---- tables.c, library.c: a model as one library ------------------------------------------------- */
+typedef struct LibraryPart { /* one way through the model */
+    const char *name;
+    int64_t max_tokens;
+    bool all_rows;
+    Program *program;
+    Plan plan; /* of the largest sizes */
+} LibraryPart;
+
+typedef struct LibraryParts {
+    const Config *config;
+    const Checkpoint *file;
+    const char *model, *toolchain; /* for nc_facts */
+    const Target *target;
+    int64_t context;
+    int n_threads;
+    LibraryPart *part;
+    int n;
+    /* Why a part's kernel has its schedule: sets both texts; may be NULL. */
+    void (*explain)(void *ctx, int part, int kernel, const char **outcome, const char **why);
+    void *ctx;
+} LibraryParts;
+/* Plans each part, and gives everything in all of them its place. E_INPUT, E_NOMEM. */
+void tables_make(Env *e, const LibraryParts *parts, LibraryText *out);
+
+typedef struct LibraryOptions {
+    const char *dir; /* the model's folder */
+    const Config *config;
+    const Checkpoint *file; /* its weights, open */
+    int64_t context;        /* positions; 0: the model's, at most 4096 */
+    int n_threads;          /* that schedules are for */
+    int n_jobs;             /* compilers at once */
+    const Picker *picker;   /* asked for each part's kernels, part by part; NULL: naive nests */
+    PickHint hint;
+    const Target *target;
+    bool at_usual_sizes; /* the picker is told those that tune searches for; else none */
+    const volatile int *stop;
+    void (*explain)(void *ctx, int part, int kernel, const char **outcome, const char **why);
+    void *ctx;
+} LibraryOptions;
+
+typedef struct ModelLibrary {
+    LibraryParts parts;
+    LibraryText text;
+    const Toolchain *tc;
+    const char *const
+        *object;      /* by kernel of text, in the cache; then three of the library's own */
+    const char *path; /* in the cache */
+    int n_built;      /* objects that were not there yet */
+} ModelLibrary;
+/* Asks the picker and makes the tables; then compiles, links and keeps it in the cache; what is there
+ * already is only found. */
+void model_library_compile(Env *e, const LibraryOptions *o, ModelLibrary *l);
+void model_library_build(Env *e, const LibraryOptions *o, ModelLibrary *l);
+/* dir/model.so, model.h and all of its C; the folder is made where it is missing. */
+void model_library_write(Env *e, const ModelLibrary *l, const char *dir);
+
+/* ---- built.c: a library that was built, loaded and stepped --------------------------------------- */
+typedef struct BuiltModel {
+    void *handle;
+    const nc_facts *facts; /* known before it is opened */
+    nc_model *model;       /* NULL: not opened yet */
+    const struct BuiltEntries *entry;
+    Stepper stepper;
+    float *rows; /* of the last step for all logits */
+    int64_t n_rows;
+} BuiltModel;
+/* Loads path. E_BUILD: it is no library, or none of ours, or none that may be run from there. */
+void built_model_load(Env *e, BuiltModel *b, const char *path);
+/* Weights and threads: as nc_open says, E_IO, E_NOMEM, E_INPUT, E_INTERRUPT. */
+void built_model_open(Env *e, BuiltModel *b, const nc_options *o);
+void built_model_close(BuiltModel *b); /* whatever of it is there */
 
 /* ---- verify.c: is a compiled candidate the naive nest? ---------------------------------------------- */
 typedef struct BuiltKernel {

@@ -50,6 +50,9 @@ const char *scratch_make(Env *e, const char *parent, Err *err);
 /* With these files, where there. */
 void scratch_remove(const char *dir, const char *const *file, int n);
 
+/* ---- load.c ------------------------------------------------------------------------------ */
+void *library_open(Env *e, const char *path); /* E_BUILD, with the reason */
+
 /* ---- panels.c: packed operands of a program, laid out once ------------------------------------------ */
 typedef struct Panel {
     const Kernel *k;
@@ -72,6 +75,9 @@ void panels_add(Env *e, Panels *p, const Kernel *k, int operand, PackFn fn, int 
 /* Fills what is new or has moved, and puts the panels' addresses into param. False fills err. */
 bool panels_update(Env *e, Panels *p, void **param, int64_t *n_elems, Pool *pool, Err *err);
 void panels_release(Panels *p);
+
+/* ---- engine.c ---------------------------------------------------------------------------- */
+void compile_one_token(Compile *c); /* what differs where a token is fed alone */
 
 /* ---- history.c: keys and values of what an engine was fed ------------------------------- */
 typedef struct History {

@@ -9,7 +9,7 @@
  *
  * Needs: libc, pthreads, Linux. Stands alone but for Err, bug() and the os table, so that a
  * compiled model's library can carry it. A pool does not survive fork. */
-#include "run/run.h"
+#include "runtime/runtime.h"
 
 #include <errno.h>
 #include <limits.h>

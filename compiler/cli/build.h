@@ -1,0 +1,53 @@
+/* build.h - a build's choices: which schedule each kernel got, from where, and why not a better one. */
+#ifndef NC_CLI_BUILD_H
+#define NC_CLI_BUILD_H
+
+#include "cli/explain.h"
+#include "cli/model.h"
+
+typedef struct BuildOptions {
+    const char *dir, *out, *db, *sched;
+    int64_t context;
+    int n_threads; /* 0: all */
+    bool no_db, naive, exact_only, require_tuned;
+    Format format;
+    int n_words; /* the whole command */
+    char **word;
+} BuildOptions;
+
+/* ---- build_pick.c: the database, a file or the default, asked kernel by kernel ---- */
+typedef struct Picked {
+    const Site *site;
+    Answer answer; /* outcome default: nobody was asked */
+} Picked;
+
+typedef struct Picks {
+    const BuildOptions *o;
+    Here here;
+    SchedFile file; /* --sched */
+    Vec(Picked) at; /* in the order of asking: part by part, kernel by kernel */
+    Picker picker;
+} Picks;
+
+/* The default database may be missing; one that was named may not. */
+void picks_open(Env *e, Picks *p, const BuildOptions *o);
+void picks_close(Picks *p);
+/* The number of a part's first kernel: parts ask in turn. */
+const Picked *pick_of(const Picks *p, const LibraryParts *parts, int part, int kernel);
+bool picked_winner(const Picked *x); /* does it have the database's? */
+/* LibraryOptions.explain: ctx is a PicksOf. */
+typedef struct PicksOf {
+    const Picks *picks;
+    const ModelLibrary *library;
+} PicksOf;
+void picks_explain(void *ctx, int part, int kernel, const char **outcome, const char **why);
+
+/* ---- build_manifest.c: what each call site got, as a table and as rows ---- */
+/* text: a row for equal call sites of a program; else one for each. */
+void manifest_table(Env *e, const Picks *p, const ModelLibrary *l, Table *t);
+int manifest_untuned(
+    const Picks *p); /* kernels without a winner or an answer that none is faster */
+/* Into the database that was asked. Where that cannot be written, one line on stderr says so. */
+void manifest_store(Env *e, const Picks *p, const ModelLibrary *l, uint64_t took_ns);
+
+#endif

@@ -1,0 +1,213 @@
+/* build_manifest.c - what each call site of a build got, from where, and why not better: for people a row for
+ * each kernel of a program, else one for each call; and the same as rows of the database. Times are those
+ * measured for winners, of one call; the share is that of the bytes its program moves. */
+#include "cli/build.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct Manifest {
+    Env *e;
+    const Picks *p;
+    const ModelLibrary *l;
+    Table *t;
+} Manifest;
+
+static double call_bytes(const LibraryParts *parts, const LibraryPart *part, const Call *c,
+                         Env *e)
+{
+    int64_t size[MAX_SYMBOLS] = {0};
+    size[sym_intern(e, "seq", 3)] = part->max_tokens;
+    size[sym_intern(e, "past", 4)] = parts->context - part->max_tokens;
+    size[sym_intern(e, "capacity", 8)] = parts->context;
+    return (double)dim_value(c->read_bytes, size) + (double)dim_value(c->write_bytes, size);
+}
+
+static double expected_ns(const Picked *x)
+{
+    return x && picked_winner(x) ? x->answer.found.winner.b_ns : NAN;
+}
+
+static void put_row(const Manifest *m, int part, int call, const nc_site *s, int n_calls,
+                    double share)
+{
+    const Call *c = &m->l->parts.part[part].program->call.at[call];
+    const Picked *x = pick_of(m->p, &m->l->parts, part, c->kernel);
+    table_cell(m->t, "%s", s->program);
+    table_cell(m->t, "%s", s->site);
+    table_cell(m->t, "%d", n_calls);
+    table_cell(m->t, "%s", s->kernel);
+    table_cell(m->t, "%s", s->outcome);
+    table_number(m->t, expected_ns(x) / 1e3, "%.2f");
+    table_cell(m->t, "%.1f", 100 * share);
+    table_cell(m->t, "%s", s->schedule);
+    table_cell(m->t, "%s", s->why);
+}
+
+/* Of a call's kernel: the calls of this program, at the first of them; 0 elsewhere. */
+static int calls_from(const Program *p, int call)
+{
+    int n = 0;
+    for (int i = 0; i < p->call.n; i++) {
+        if (p->call.at[i].kernel == p->call.at[call].kernel) {
+            if (i < call) {
+                return 0;
+            }
+            n++;
+        }
+    }
+    return n;
+}
+
+static void put_part(const Manifest *m, int part, const nc_site *site)
+{
+    const LibraryParts *parts = &m->l->parts;
+    const LibraryPart *p = &parts->part[part];
+    bool grouped = m->p->o->format == FORMAT_TEXT;
+    double all = 0;
+    for (int i = 0; i < p->program->call.n; i++) {
+        all += call_bytes(parts, p, &p->program->call.at[i], m->e);
+    }
+    for (int i = 0; i < p->program->call.n; i++) {
+        const Call *c = &p->program->call.at[i];
+        int n = grouped ? calls_from(p->program, i) : 1;
+        if (n) {
+            put_row(m, part, i, &site[i], n, n * call_bytes(parts, p, c, m->e) / all);
+        }
+    }
+}
+
+void manifest_table(Env *e, const Picks *p, const ModelLibrary *l, Table *t)
+{
+    static const char *const columns[] = {"program",  "site",     "#calls",
+                                          "kernel",   "outcome",  "#us a call",
+                                          "#% bytes", "schedule", "why"};
+    Manifest m = {e, p, l, t};
+    const nc_site *site = l->text.tables->facts->site;
+    table_init(t, &e->model, "sites", countof(columns), columns);
+    for (int i = 0; i < l->parts.n; i++) {
+        put_part(&m, i, site);
+        site += l->parts.part[i].program->call.n;
+    }
+}
+
+int manifest_untuned(const Picks *p)
+{
+    static const char *const tuned[] = {"hit", "kept", "imported"};
+    int n = 0;
+    for (int i = 0; i < p->at.n; i++) {
+        bool found = false;
+        for (size_t k = 0; k < countof(tuned); k++) {
+            found = found || !strcmp(p->at.at[i].answer.outcome, tuned[k]);
+        }
+        n += !found;
+    }
+    return n;
+}
+
+/* ---- into the database ------------------------------------------------------------------------ */
+
+static DbBuildSite site_row(Env *e, Db *db, const nc_site *s, const Picked *x, int idx)
+{
+    DbBuildSite row;
+    db_blank(DB_T_BUILD_SITE, &row);
+    bool hit = picked_winner(x);
+    row.idx = idx;
+    row.site = arena_printf(&e->model, "%s %s", s->program, s->site);
+    row.kernel = db_put_kernel(db, x->site->kernel->text);
+    row.sizes = db_sizes_text(&e->model, x->site->sym, x->site->kernel->n_syms);
+    row.regime = x->site->regime;
+    row.outcome = x->answer.outcome;
+    row.field = *x->answer.field ? x->answer.field : NULL;
+    row.why = *s->why ? s->why : NULL;
+    row.schedule = s->schedule;
+    row.c_hash = x->answer.c_hash;
+    row.winner_run = hit ? x->answer.found.winner.run : DB_NONE;
+    row.winner_task = hit ? x->answer.found.winner.task : DB_NONE;
+    row.expected_ns = expected_ns(x);
+    return row;
+}
+
+typedef struct Store {
+    const Picks *p;
+    const ModelLibrary *l;
+    uint64_t took_ns;
+    Db *db;
+} Store;
+
+static const char *command_of(Env *e, const BuildOptions *o)
+{
+    Buf b;
+    buf_init(&b, &e->model);
+    for (int i = 0; i < o->n_words; i++) {
+        buf_printf(&b, "%s%s", i ? " " : "", o->word[i]);
+    }
+    return b.at;
+}
+
+static DbBuild build_row(Env *e, const Store *s)
+{
+    DbBuild row;
+    struct timespec now;
+    DbMachine machine = s->p->here.db_machine;
+    DbToolchain toolchain = s->p->here.db_toolchain;
+    os.clock_gettime(CLOCK_REALTIME, &now);
+    db_blank(DB_T_BUILD, &row);
+    row.started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - (int64_t)s->took_ns;
+    row.took_ns = (int64_t)s->took_ns;
+    row.version = NC_VERSION;
+    row.machine = db_put_machine(s->db, &machine);
+    row.toolchain = db_put_toolchain(s->db, &toolchain);
+    row.model = s->l->parts.model;
+    row.output = s->p->o->out;
+    row.n_threads = s->l->parts.n_threads;
+    row.command = command_of(e, s->p->o);
+    return row;
+}
+
+static void store_rows(Env *e, void *arg)
+{
+    const Store *s = arg;
+    const nc_facts *f = s->l->text.tables->facts;
+    DbBuildSite *site = arena_array(&e->model, DbBuildSite, f->n_sites);
+    DbBuild build = build_row(e, s);
+    int n = 0;
+    for (int i = 0; i < s->l->parts.n; i++) {
+        const Program *p = s->l->parts.part[i].program;
+        for (int k = 0; k < p->call.n; k++, n++) {
+            const Picked *x = pick_of(s->p, &s->l->parts, i, p->call.at[k].kernel);
+            site[n] = site_row(e, s->db, &f->site[n], x, n);
+        }
+    }
+    db_add_new_build(s->db, &build, site, n);
+}
+
+static void store(Env *e, void *arg)
+{
+    Store *s = arg;
+    Err err;
+    s->db = db_open(e, db_path(s->p->here.db), DB_WRITE, &err);
+    if (!s->db) {
+        fail_err(e, &err);
+    }
+    db_transact(s->db, store_rows, s);
+}
+
+static void close_store(void *arg)
+{
+    db_close(((Store *)arg)->db);
+}
+
+static void store_finally(Env *e, void *arg)
+{
+    env_finally(e, store, close_store, arg);
+}
+
+void manifest_store(Env *e, const Picks *p, const ModelLibrary *l, uint64_t took_ns)
+{
+    Store s = {.p = p, .l = l, .took_ns = took_ns};
+    if (p->here.db && p->at.n && !env_try(e, store_finally, &s)) {
+        fprintf(stderr, "This build is not recorded: %s\n", e->err.text);
+    }
+}

@@ -1,0 +1,267 @@
+/* library.c - a model as one library: its programs compiled, their kernels' objects from the cache,
+ * the tables and the run time beside them, linked. The objects are those that the tuner measured,
+ * by the same key. What runs before the CPU is known is compiled for the baseline. */
+#include "run/run_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { USUAL_CONTEXT = 4096, PREFILL_TOKENS = 512, SCORE_TOKENS = 128 };
+
+/* What tune searches for: schedules are chosen for these. */
+enum { USUAL_PROMPT = 64, USUAL_PAST = 256, USUAL_CAPACITY = 512 };
+
+/* ---- programs --------------------------------------------------------------------------------- */
+
+typedef struct PartRow {
+    const char *name;
+    int64_t max_tokens;
+    bool all_rows;
+} PartRow;
+
+static const PartRow part_row[] = {
+    {"decode", 1, false},
+    {"prefill", PREFILL_TOKENS, false},
+    {"score", SCORE_TOKENS, true},
+};
+
+static void set_usual(Compile *c, const char *name, int64_t value)
+{
+    Sym s = sym_intern(c->env, name, strlen(name));
+    c->usual[s] = value;
+    c->usual_known[s] = true;
+}
+
+static void set_usual_sizes(Compile *c, bool one_token)
+{
+    set_usual(c, "seq", one_token ? 1 : USUAL_PROMPT);
+    set_usual(c, "past", one_token ? USUAL_PAST : 0);
+    set_usual(c, "capacity", USUAL_CAPACITY);
+}
+
+static void make_part(Env *e, const LibraryOptions *o, const PartRow *row, int64_t context,
+                      LibraryPart *out)
+{
+    Graph *g = qwen2_build(e, o->config, -1, !row->all_rows);
+    Compile c = {
+        .env = e, .cache = true, .picker = o->picker, .hint = o->hint, .target = o->target};
+    if (row->max_tokens == 1) {
+        compile_one_token(&c);
+    }
+    if (o->at_usual_sizes) {
+        set_usual_sizes(&c, row->max_tokens == 1);
+    }
+    *out = (LibraryPart){.name = row->name,
+                         .max_tokens = row->max_tokens < context ? row->max_tokens : context,
+                         .all_rows = row->all_rows,
+                         .program = compile_model(&c, g)};
+}
+
+/* Where it lies, whoever asks from wherever. */
+static const char *whole_path(Env *e, const char *dir)
+{
+    char *path = realpath(dir, NULL);
+    const char *out = arena_str(&e->model, path ? path : dir);
+    free(path);
+    return out;
+}
+
+static const char *toolchain_text(Env *e, const Toolchain *tc)
+{
+    Buf b;
+    buf_init(&b, &e->model);
+    buf_str(&b, tc->version);
+    for (int i = 0; i < tc->n_flags; i++) {
+        buf_printf(&b, " %s", tc->flags[i]);
+    }
+    return b.at;
+}
+
+void model_library_compile(Env *e, const LibraryOptions *o, ModelLibrary *l)
+{
+    Toolchain *tc = arena_new(&e->model, Toolchain);
+    *l = (ModelLibrary){.tc = tc};
+    toolchain_find(e, tc);
+    int64_t most = o->config->max_positions ? o->config->max_positions : USUAL_CONTEXT;
+    int64_t context = o->context ? o->context : most < USUAL_CONTEXT ? most : USUAL_CONTEXT;
+    if (context > most) {
+        fail(e, E_INPUT, "The model has %lld positions, too few for a context of %lld.",
+             (long long)most, (long long)context);
+    }
+    l->parts = (LibraryParts){.config = o->config,
+                              .file = o->file,
+                              .model = whole_path(e, o->dir),
+                              .toolchain = toolchain_text(e, tc),
+                              .target = o->target,
+                              .context = context,
+                              .n_threads = o->n_threads,
+                              .part = arena_array(&e->model, LibraryPart, countof(part_row)),
+                              .n = countof(part_row),
+                              .explain = o->explain,
+                              .ctx = o->ctx};
+    for (size_t i = 0; i < countof(part_row); i++) {
+        make_part(e, o, &part_row[i], context, &l->parts.part[i]);
+    }
+    tables_make(e, &l->parts, &l->text);
+}
+
+/* ---- objects ---------------------------------------------------------------------------------- */
+
+static CSource source(Env *e, const char *what)
+{
+    CSource s = {.what = what};
+    buf_init(&s.text, &e->model);
+    return s;
+}
+
+/* The files of the library that are not kernels, each complete in itself. */
+static void own_sources(Env *e, const ModelLibrary *l, CSource *tables, CSource *runtime,
+                        CSource *needs)
+{
+    *tables = source(e, "the model's tables");
+    emit_runtime_header(&tables->text);
+    emit_tables(&l->text, &tables->text);
+    *runtime = source(e, "the library's run time");
+    emit_runtime_header(&runtime->text);
+    emit_runtime(&runtime->text);
+    *needs = source(e, "the list of instructions");
+    emit_needs(&needs->text);
+}
+
+void model_library_build(Env *e, const LibraryOptions *o, ModelLibrary *l)
+{
+    static const char *const link[] = {"-pthread", "-Wl,-Bsymbolic"};
+    const Toolchain *tc = l->tc;
+    Cache cache;
+    CSource own[3];
+    cache_open(e, &cache, NULL);
+    cache.stop = o->stop;
+    int n = l->text.n_kernels;
+    const char **object = arena_array(&e->model, const char *, n + 3);
+    Toolchain baseline = toolchain_baseline(e, tc);
+    own_sources(e, l, &own[0], &own[1], &own[2]);
+    cache_objects(e, &cache, tc, (Kernel *const *)(uintptr_t)l->text.kernel, n, o->n_jobs,
+                  object);
+    cache_sources(e, &cache, &baseline, own, 2, o->n_jobs, object + n);
+    cache_sources(e, &cache, tc, own + 2, 1, 1, object + n + 2);
+    l->object = object;
+    l->path = cache_link(e, &cache, tc, object, n + 3, link, countof(link));
+    l->n_built = cache.n_built;
+}
+
+/* ---- the folder that a user gets ---------------------------------------------------------------- */
+
+static void write_text(Env *e, const char *dir, const char *file, const Buf *text)
+{
+    Err err;
+    if (!os_write_file(arena_printf(&e->kernel, "%s/%s", dir, file), text->at, text->len,
+                       &err)) {
+        fail_err(e, &err);
+    }
+}
+
+/* How all of it is compiled by hand. */
+static void put_cc_line(const Toolchain *tc, Buf *out)
+{
+    buf_str(out, tc->argv[0]);
+    for (int i = 1; i < tc->n_argv; i++) {
+        buf_printf(out, " %s", tc->argv[i]);
+    }
+    for (int i = 0; i < tc->n_flags; i++) {
+        buf_printf(out, " %s", tc->flags[i]);
+    }
+    buf_str(out,
+            " -D_GNU_SOURCE -pthread -shared -o model.so model.c runtime.c needs.c kernels/*.c "
+            "-lm\n");
+}
+
+static void write_sources(Env *e, const ModelLibrary *l, const char *dir)
+{
+    const nc_facts *f = l->text.tables->facts;
+    Buf b;
+    buf_init(&b, &e->kernel);
+    buf_str(
+        &b,
+        "/* model.c - the tables of a model's library, and its entry points. This folder "
+        "compiles by\n * itself, with cc.txt's line; then what runs before the CPU is known "
+        "is compiled for this one too. */\n#include \"runtime.h\"\n\n");
+    emit_tables(&l->text, &b);
+    write_text(e, dir, "model.c", &b);
+    buf_clear(&b);
+    emit_runtime_header(&b);
+    write_text(e, dir, "runtime.h", &b);
+    buf_clear(&b);
+    buf_str(&b, "#include \"runtime.h\"\n\n");
+    emit_runtime(&b);
+    write_text(e, dir, "runtime.c", &b);
+    buf_clear(&b);
+    emit_needs(&b);
+    write_text(e, dir, "needs.c", &b);
+    buf_clear(&b);
+    put_cc_line(l->tc, &b);
+    write_text(e, dir, "cc.txt", &b);
+    buf_clear(&b);
+    buf_printf(&b,
+               "/* model.h - a model as a library, model.so. A row of logits is %lld floats, "
+               "token ids "
+               "are\n * 0..%lld, positions 0..%lld. Sizes of memory are in bytes. */\n\n",
+               (long long)f->vocab_size, (long long)f->vocab_size - 1,
+               (long long)f->context - 1);
+    emit_api(&b);
+    write_text(e, dir, "model.h", &b);
+}
+
+/* A sentence may quote what somebody named. */
+static const char *text_in_comment(Env *e, const char *text)
+{
+    char *out = arena_str(&e->kernel, text);
+    for (char *at = out; (at = strstr(at, "*/")); at++) {
+        *at = ' ';
+    }
+    return out;
+}
+
+/* Where its schedule comes from, and the hash of the C below without names and comments. */
+static void put_provenance(Env *e, const ModelLibrary *l, const Kernel *k, Buf *out)
+{
+    const nc_facts *f = l->text.tables->facts;
+    char hash[33];
+    int i = 0;
+    while (strcmp(f->site[i].kernel, k->symbol)) {
+        i++;
+    }
+    hash_hex(emit_hash(e, k, l->tc->target), hash);
+    buf_printf(out, "/* %s%s%s\n * hash %s */\n", f->site[i].outcome,
+               *f->site[i].why ? ": " : "", text_in_comment(e, f->site[i].why), hash);
+}
+
+static void write_kernels(Env *e, const ModelLibrary *l, const char *dir)
+{
+    for (int i = 0; i < l->text.n_kernels; i++) {
+        const Kernel *k = l->text.kernel[i];
+        Buf b;
+        buf_init(&b, &e->kernel);
+        put_provenance(e, l, k, &b);
+        emit_kernel(e, k, l->tc->target, &b);
+        write_text(e, dir, arena_printf(&e->kernel, "kernels/%s.c", k->symbol), &b);
+    }
+}
+
+void model_library_write(Env *e, const ModelLibrary *l, const char *dir)
+{
+    char *text;
+    size_t len;
+    Err err;
+    const char *slash = strrchr(l->path, '/');
+    const char *key = arena_strn(&e->kernel, slash + 1, strlen(slash + 1) - strlen(".so"));
+    if (!os_mkdirs(arena_printf(&e->kernel, "%s/kernels", dir), &err)) {
+        fail_err(e, &err);
+    }
+    if (seal_read(&e->kernel, l->path, key, &text, &len) != SEAL_INTACT) {
+        fail(e, E_IO, "The library %.700s broke while it was read; build again.", l->path);
+    }
+    Buf library = {.at = text, .len = len};
+    write_text(e, dir, "model.so", &library);
+    write_sources(e, l, dir);
+    write_kernels(e, l, dir);
+}

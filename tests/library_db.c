@@ -1,0 +1,103 @@
+/* library_db.c - a build asks the schedule database: a call site whose kernel won here gets that schedule and
+ * says on what evidence, all others say what they miss; the build is recorded; a changed winner is stale. */
+#include "schedules/schedules.h"
+#include "tests/db_util.h"
+#include "tests/library_util.h"
+#include "tuner/evidence.h"
+
+#include <string.h>
+
+TestSuite(library_db, .timeout = 900);
+
+static TestModel model;
+static TestLibrary library;
+static DbMachine machine;
+static DbToolchain toolchain;
+static TempDir dir;
+static const char *path, *out;
+
+enum { PREFILL = 1 };
+
+static void compile(Env *e, void *arg)
+{
+    Machine m;
+    Toolchain tc;
+    (void)arg;
+    machine_read(e, "", &m);
+    toolchain_find(e, &tc);
+    db_machine_here(e, &e->model, "", &m, &machine);
+    toolchain = toolchain_row(&e->model, &tc);
+    LibraryOptions o = {.dir = TINY,
+                        .config = &model.c,
+                        .file = &model.w.file,
+                        .n_threads = 2,
+                        .target = tc.target};
+    model_library_compile(e, &o, &library.made);
+}
+
+static void start(void)
+{
+    test_model_open(&model, TINY);
+    dir = temp_dir();
+    path = arena_str(&model.e.model, temp_path(&dir, "s.db"));
+    out = arena_str(&model.e.model, temp_path(&dir, "tiny"));
+    must_work(&model.e, compile, NULL);
+}
+
+static void stop(void)
+{
+    temp_remove(&dir);
+    test_model_close(&model);
+}
+
+/* The projection of queries, at 64 tokens. */
+static void record_winner(const char *schedule, bool same_c)
+{
+    const LibraryPart *part = &library.made.parts.part[PREFILL];
+    const Kernel *k = part->program->kernel.at[part->program->call.at[2].kernel];
+    Story s = story();
+    Schedule steps;
+    Err err;
+    cr_assert(schedule_parse(schedule, &steps, &err), "%s", err.text);
+    Kernel *scheduled = kernel_schedule(&model.e, &model.e.model, k, &steps, steps.n, &err);
+    cr_assert(scheduled, "%s", err.text);
+    s.kernel = k->text;
+    s.machine = &machine, s.toolchain = &toolchain;
+    s.schedule = schedule;
+    s.c_hash = emit_hash(&model.e, scheduled, library.made.parts.target);
+    s.c_hash.lo ^= !same_c;
+    Db *db = open_db(&model.e, path, DB_WRITE);
+    tell(db, &s);
+    db_close(db);
+}
+
+#define WINNER "split n 16 peel; order n.o m k n.i; par n.o"
+#define BUILD(...)                                                                    \
+    NC(&model.e, "build", "--model", TINY, "-o", out, "--threads", "2", "--db", path, \
+       __VA_ARGS__)
+
+Test(library_db, a_winner_is_built_and_the_build_recorded, .init = start, .fini = stop)
+{
+    record_winner(WINNER, true);
+    Ran r = BUILD("--format", "csv");
+    shows(r, ",hit,");
+    shows(r, WINNER);
+    shows(r, "times as fast as the default");
+    shows(r, ",miss,");
+    Db *db = open_db(&model.e, path, DB_READ);
+    cr_assert_eq(db_count(db, DB_T_BUILD), 1);
+    cr_assert_eq(db_count(db, DB_T_BUILD_SITE), 3 * 57);
+    db_close(db);
+    refused(BUILD("--require-tuned"), 1, "are not tuned for this place");
+    r = BUILD("--exact-only");
+    shows(r, WINNER); /* it has the naive bits */
+}
+
+Test(library_db, a_winner_that_gives_other_c_now_is_stale, .init = start, .fini = stop)
+{
+    record_winner(WINNER, false);
+    Ran r = BUILD("--format", "csv");
+    shows(r, ",stale,");
+    shows(r, "is not the C that was measured");
+    cr_assert_null(strstr(r.out, WINNER));
+}

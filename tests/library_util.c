@@ -1,0 +1,50 @@
+/* library_util.c - see library_util.h. */
+#include "tests/library_util.h"
+
+static void make_body(Env *e, void *arg)
+{
+    TestLibrary *l = arg;
+    TestModel *m = l->m;
+    Machine machine;
+    machine_read(e, "", &machine);
+    LibraryOptions o = {.dir = m->dir,
+                        .config = &m->c,
+                        .file = &m->w.file,
+                        .context = l->context,
+                        .n_threads = 2,
+                        .n_jobs = 2,
+                        .picker = l->picker,
+                        .hint = hint_of_machine(&machine, 2),
+                        .target = target_of(&machine)};
+    o.hint.in_place = !l->panels;
+    model_library_compile(e, &o, &l->made);
+    model_library_build(e, &o, &l->made);
+}
+
+static void open_body(Env *e, void *arg)
+{
+    TestLibrary *l = arg;
+    built_model_load(e, &l->built, l->made.path);
+    built_model_open(e, &l->built, &l->options);
+}
+
+void library_make_test(TestLibrary *l, TestModel *m)
+{
+    l->m = m;
+    must_work(&m->e, make_body, l);
+}
+
+void library_open_test(TestLibrary *l, TestModel *m)
+{
+    library_make_test(l, m);
+    must_work(&m->e, open_body, l);
+}
+
+const float *library_feed(TestLibrary *l, const int32_t *ids, int n, bool all)
+{
+    Stepper *s = &l->built.stepper;
+    const float *logits;
+    Err err;
+    cr_assert(s->feed(s, ids, n, all, &logits, &err), "%s", err.text);
+    return logits;
+}

@@ -1,0 +1,22 @@
+/* library_util.h - built libraries of model folders, for the tests that run them. Every helper asserts. */
+#ifndef NC_TESTS_LIBRARY_UTIL_H
+#define NC_TESTS_LIBRARY_UTIL_H
+
+#include "tests/engine_util.h"
+
+typedef struct TestLibrary {
+    TestModel *m;
+    ModelLibrary made;
+    BuiltModel built;
+    const Picker *picker; /* NULL: naive nests */
+    bool panels;
+    int64_t context;
+    nc_options options;
+} TestLibrary;
+
+/* Builds it with these settings (two threads), and opens it. */
+void library_open_test(TestLibrary *l, TestModel *m);
+void library_make_test(TestLibrary *l, TestModel *m); /* only builds */
+const float *library_feed(TestLibrary *l, const int32_t *ids, int n, bool all);
+
+#endif
