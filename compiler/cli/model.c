@@ -8,7 +8,7 @@
 
 enum { WITHOUT_FUSE = 1, WITHOUT_CACHE = 2, WITHOUT_SPECIALISE = 4 }; /* ModelOptions.without */
 
-enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_NAIVE, KEY_PANELS, KEY_THREADS };
+enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_NAIVE, KEY_PANELS, KEY_F32, KEY_THREADS };
 
 static const struct argp_option options[] = {
     {"model", 'm', "DIR", 0,
@@ -23,6 +23,8 @@ static const struct argp_option options[] = {
      "c only: kernels without schedules, with the interpreter's bits; slow", 2},
     {"panels", KEY_PANELS, NULL, 0,
      "c only: weights laid out again for speed, which holds them twice", 2},
+    {"f32", KEY_F32, NULL, 0,
+     "c only: weights that come as BF16 are f32 in memory; twice the bytes, the same bits", 2},
     {"blas", KEY_BLAS, NULL, 0, "interp only: matmul by OpenBLAS, faster, other rounding", 2},
     {"threads", KEY_THREADS, "N", 0,
      "threads that load weights and compile (default: all it may use)", 2},
@@ -46,6 +48,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_NAIVE: o->naive = true; return 0;
     case KEY_PANELS: o->panels = true; return 0;
+    case KEY_F32: o->f32 = true; return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
     case ARGP_KEY_END:
         if (o->blas && o->way != BY_INTERP) {
@@ -131,8 +134,9 @@ void model_load(Env *e, Model *m, bool all)
             fail_err(e, &err);
         }
     }
-    weights_load(e, &m->weights, &m->config, m->dir, eo.n_threads, terminal_progress(),
-                 "reading weights");
+    bool keep = eo.picker && !o->f32; /* naive nests read f32 */
+    (keep ? weights_keep : weights_load)(e, &m->weights, &m->config, m->dir, eo.n_threads,
+                                         terminal_progress(), "reading weights");
     if (m->weights.note) {
         fprintf(stderr, "%s\n", m->weights.note);
     }
