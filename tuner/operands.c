@@ -204,7 +204,7 @@ static void *given(const Runnable *r, int operand)
     const Laid *l = r->laid ? &r->laid[operand] : NULL;
     Ring *ring = r->ring ? r->ring[operand] : NULL;
     ring = !ring && l && l->like ? *l->like : ring;
-    return ring ? (void *)ring_next(ring) : l && l->panels ? l->panels : r->param[operand];
+    return ring ? (void *)ring_next(ring) : l && l->own ? l->own : r->param[operand];
 }
 
 void runnable_call(void *runnable)
