@@ -261,8 +261,24 @@ static void pack_one(const Builder *b, int panel)
         word_add(&w, ',', b->red, ".i");
     }
     schedule_add(b->s, STEP_PACK, "%s %s", operand, w.text);
-    if (b->t->bf16) {
-        schedule_add(b->s, STEP_STORE, "%s bf16", operand);
+}
+
+bool comes_from_bf16(const Look *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->c.n_panels; i++) {
+        n += l->k->operand.at[l->c.panel[i]].from_bf16;
+    }
+    return n > 0;
+}
+
+static void store_all(const Builder *b)
+{
+    for (int i = 0; b->t->bf16 && i < b->c->n_panels; i++) {
+        const Operand *o = &b->k->operand.at[b->c->panel[i]];
+        if (o->from_bf16) {
+            schedule_add(b->s, STEP_STORE, "%s bf16", o->name);
+        }
     }
 }
 
@@ -353,7 +369,8 @@ void contraction_schedule(const Look *l, const Recipe *p, Schedule *out)
     for (int i = 0; packs(&b) && i < l->c.n_panels; i++) {
         pack_one(&b, i);
     }
-    for (int i = 0; packs(&b) && p->tile.prefetch && i < l->c.n_panels; i++) {
+    store_all(&b);
+    for (int i = 0; p->tile.prefetch && i < l->c.n_panels; i++) {
         prefetch_one(&b, i);
     }
     if (p->tile.prefetch && p->tile.group) {

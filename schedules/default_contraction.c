@@ -11,10 +11,10 @@
  * Figures are what was measured best on AVX-512; other targets follow by their registers. */
 #include "schedules/schedules_int.h"
 
-#define PREFETCH_ONE_ROW 1024 /* bytes ahead in a panel */
+#define PREFETCH_ONE_ROW 1024 /* bytes ahead in a panel, or in rows of bf16 */
 #define PREFETCH_ROWS 16384   /* the same for many rows, of which each tile takes its time */
 #define PREFETCH_CACHE 4096   /* bytes ahead in keys and values */
-#define MAX_ROWS 14 /* of a tile; with so few in all the panels are read once: memory bound */
+#define MAX_ROWS 14           /* of a tile */
 #define UNKNOWN_ROWS 12     /* of a tile where m is not known: its tails cost less code */
 #define SMALL_WORK 20000    /* products that take less than waking another thread */
 #define ONE_ROW_COLUMNS_K 2 /* of one row: two streams of weights, four vectors wide */
@@ -126,7 +126,6 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
     const Target *t = hint_target(hint);
     int64_t m = rows_of(l, hint);
     int nr = m == 1 ? wide_columns(l, hint, panels) : columns_at_most(l, 2 * t->lanes, panels);
-    bool few = panels && m >= 0 && m <= MAX_ROWS;
     Tile tile = {.lanes = lanes,
                  .mr = m == 1 ? 1 : rows_for(m, rows_that_fit(&l->c, t, nr)),
                  .nr = nr,
@@ -138,7 +137,7 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
                  .prefetch = !panels  ? 0
                              : m == 1 ? PREFETCH_ONE_ROW
                                       : PREFETCH_ROWS,
-                 .bf16 = few,
+                 .bf16 = comes_from_bf16(l),
                  .fma = hint_target(hint)->fused,
                  .approx = exp_for(hint, l->c.exp)};
     tile.prefetch = tile.group && !tile.cut ? PREFETCH_CACHE : tile.prefetch;
@@ -164,7 +163,8 @@ static int square_that_fits(const Contraction *c, const Target *t)
     return side;
 }
 
-/* One row: two dot products of four vectors. More: a square of dot products of one vector. */
+/* One row: two dot products of four vectors; of bf16 one, whose weights are fetched ahead, since what
+ * is read at a turn is half as long. More rows: a square of dot products of one vector. */
 static Tile lanes_along_k(const Look *l, const PickHint *hint)
 {
     const Target *t = hint_target(hint);
@@ -173,6 +173,8 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
     bool group = groups_fit(l, hint, false);
     int64_t widest = m == 1 && !group ? ONE_ROW_VECTORS_K * t->lanes : t->lanes;
     int side = square_that_fits(&l->c, t), columns = m == 1 ? ONE_ROW_COLUMNS_K : side;
+    bool bf16 = comes_from_bf16(l), ahead = m == 1 && bf16;
+    columns = ahead ? 1 : columns;
     Tile tile = {.lanes = (int)power_below(k < 1 ? widest : k, widest),
                  .mr = m < 0 || m > side ? side
                        : m < 1           ? 1
@@ -180,8 +182,11 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
                  .nr = n >= 1 && n < columns ? (int)n : columns,
                  .ku = 1,
                  .group = group,
-                 .prefetch = group && !l->c.cut ? PREFETCH_CACHE : 0,
+                 .prefetch = ahead                  ? PREFETCH_ONE_ROW
+                             : group && !l->c.cut ? PREFETCH_CACHE
+                                                  : 0,
                  .cut = l->c.cut != NULL,
+                 .bf16 = bf16,
                  .fma = hint_target(hint)->fused,
                  .approx = exp_for(hint, l->c.exp)};
     while (tile.nr > 1 && !fits(l, hint, &tile)) {
@@ -204,15 +209,11 @@ static Tile lanes_along_k_of_cache(const Look *l, const PickHint *hint)
     return tile;
 }
 
-/* As wished, else without storing less, else without the cut. */
+/* As wished, else without the cut. */
 static bool propose(Env *e, const Look *l, const PickHint *hint, Tile t, Recipe *out)
 {
     out->tile = t;
     if (recipe_legal(e, l, out)) {
-        return true;
-    }
-    out->tile.bf16 = 0;
-    if (t.bf16 && recipe_legal(e, l, out)) {
         return true;
     }
     out->tile.cut = 0;
@@ -258,6 +259,7 @@ bool default_contraction(Env *e, const Look *l, const PickHint *hint, Recipe *ou
     Tile plain = {.mr = 1,
                   .nr = 1,
                   .ku = 1,
+                  .bf16 = comes_from_bf16(l),
                   .fma = hint_target(hint)->fused,
                   .approx = exp_for(hint, l->c.exp)};
     share(l, hint, &plain);

@@ -53,6 +53,7 @@ bool default_elementwise(Env *e, const Look *l, const PickHint *hint, Recipe *ou
     }
     p = out->point;
     p.approx = exp_for(hint, l->p.exp);
+    p.bf16 = points_from_bf16(l->k);
     try(e, l, out, p);
     p = out->point;
     p.par = axis_to_share(l, hint, p);

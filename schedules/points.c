@@ -17,6 +17,25 @@ typedef struct Builder {
     int lanes[MAX_CUTS + 1]; /* 0: too short for lanes */
 } Builder;
 
+bool points_from_bf16(const Kernel *k)
+{
+    for (int i = 0; i < k->operand.n; i++) {
+        if (k->operand.at[i].from_bf16) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void store_constants(const Builder *b)
+{
+    for (int i = 0; b->recipe->bf16 && i < b->k->operand.n; i++) {
+        if (b->k->operand.at[i].from_bf16) {
+            schedule_add(b->s, STEP_STORE, "%s bf16", b->k->operand.at[i].name);
+        }
+    }
+}
+
 int64_t point_longest(const Look *l, bool cut)
 {
     const Points *p = &l->p;
@@ -145,6 +164,7 @@ void point_schedule(const Look *l, const Recipe *recipe, Schedule *out)
         }
     }
     add_exp(out, b.recipe->approx);
+    store_constants(&b);
     if (b.shared >= 0) {
         Words w = {""};
         add_axis(&b, &w, b.shared, 0);

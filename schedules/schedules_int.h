@@ -145,7 +145,7 @@ typedef struct Tile {
     int m_outer;  /* the loop over tiles of m stands outside that of n */
     int par;      /* which loop threads share */
     int prefetch; /* bytes ahead in the panels; PREFETCH_PANEL; 0: none */
-    int bf16;     /* panels stored as bf16 */
+    int bf16;     /* what could be packed is stored as bf16, where it comes from that */
     int fma, approx;
 } Tile;
 
@@ -163,6 +163,7 @@ typedef struct PointRecipe {
     int tail;
     int cut; /* the last axis is cut where conditions on it end */
     int par; /* 1 + place of the axis that threads share; 0: none */
+    int bf16; /* constants that come from bf16 are stored so */
     int approx;
 } PointRecipe;
 
@@ -181,13 +182,17 @@ bool recipe_legal(Env *e, const Look *l, const Recipe *p);
 typedef bool DefaultFn(Env *e, const Look *l, const PickHint *hint, Recipe *out);
 DefaultFn default_contraction, default_row, default_elementwise, default_gather, default_other;
 
-/* contraction.c: registers for accumulators, the vectors of one factor and one of the other; and
+/* contraction.c: does what can be packed come from bf16? Registers for accumulators, the vectors of one factor and one of the other; and
  * whether the caches hold a panel until the next tile of rows reads it again */
 int tile_rows(const Look *l, const Tile *tile);
+bool comes_from_bf16(const Look *l);
 int tile_registers(const Look *l, const Target *t, const Tile *tile);
 bool panel_fits(const Look *l, const PickHint *hint, const Tile *tile);
 /* Of one operand; not above 0 where k is not known. */
 int64_t panel_bytes(const Kernel *k, const Contraction *c, const Tile *t);
+
+/* points.c: does any constant come from bf16? */
+bool points_from_bf16(const Kernel *k);
 
 /* row.c, points.c: lanes that fit the axes, powers of two; turns of the loop that is shared */
 int row_lanes(const Look *l, const AxisList *axes, int64_t widest); /* 0: too short for any */
@@ -234,7 +239,7 @@ extern const ClassPolicy policy_other;
 const ClassPolicy *class_policy(KernelClass c);
 
 /* space_elementwise.c, shared with gathers */
-enum { N_POINT_KNOBS = 5, N_POINT_RULES = 4 };
+enum { N_POINT_KNOBS = 6, N_POINT_RULES = 4 };
 extern const KnobRow point_knobs[N_POINT_KNOBS];
 extern const Rule point_rules[N_POINT_RULES];
 void point_choices(Env *e, Arena *m, Space *s, SpaceInside *in);

@@ -43,7 +43,7 @@ static const KnobRow knobs[N_KNOBS] = {
     [M_OUTER] = {"outer", offsetof(Tile, m_outer), "which of the two loops over tiles is outside", {"n", "m"}, NULL},
     [PAR] = {"threads", offsetof(Tile, par), "which loop threads share", {"none", "batch", "outer"}, NULL},
     [PREFETCH] = {"prefetch", offsetof(Tile, prefetch), "bytes ahead in the panels, or the next panel", {"none", "panel"}, NULL},
-    [BF16] = {"store", offsetof(Tile, bf16), "type in which panels are stored, losslessly", {"f32", "bf16"}, NULL},
+    [BF16] = {"store", offsetof(Tile, bf16), "type in which constant operands are stored, losslessly", {"f32", "bf16"}, NULL},
     [FMA] = {"fma", offsetof(Tile, fma), "multiply and add in one rounding", {"no", "yes"}, NULL},
     [APPROX] = {"exp", offsetof(Tile, approx), "exp by libm, by the polynomial, or by that with its products and sums fused", {"libm", "polynomial", "fused"}, NULL},
 };
@@ -145,15 +145,6 @@ static void reduction_choices(Space *s, const Look *l)
     choice_flag(&s->knob[AROUND], l->c.resumes && s->knob[KC].n > 1);
 }
 
-static bool can_store_bf16(Env *e, const Look *l, const Facts *f)
-{
-    Recipe p = {.tile = {.lanes = LANES_N, .mr = 1, .nr = 2, .ku = 1, .panels = 1, .bf16 = 1}};
-    while (p.tile.nr < 1 << (MAX_LOG2 - 1) && !f->along_n[0][1][0][log2_of(p.tile.nr)]) {
-        p.tile.nr *= 2;
-    }
-    return l->c.n_panels > 0 && recipe_legal(e, l, &p);
-}
-
 static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
 {
     const Look *l = &in->look;
@@ -181,7 +172,7 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     if (l->c.n_panels > 0 || l->c.group) {
         choice_powers(&s->knob[PREFETCH], 256, MOST_PREFETCH);
     }
-    choice_flag(&s->knob[BF16], can_store_bf16(e, l, f));
+    choice_flag(&s->knob[BF16], comes_from_bf16(l));
     choice_flag(&s->knob[FMA], true);
     choice_exp(&s->knob[APPROX], l->c.exp, &s->hint);
 }
@@ -283,16 +274,12 @@ static bool stages(const SpaceInside *in, const Recipe *p)
 static bool fetches(const SpaceInside *in, const Recipe *p)
 {
     int64_t bytes = panel_bytes(in->look.k, &in->look.c, &p->tile);
+    bool rows = p->tile.lanes > LANES_STAGED && p->tile.nr == 1;
     if (p->tile.prefetch == PREFETCH_PANEL) {
         return p->tile.panels && bytes > MOST_PREFETCH && bytes <= MOST_AHEAD;
     }
-    return !p->tile.prefetch || p->tile.panels || (p->tile.group && !p->tile.cut);
-}
-
-static bool stores(const SpaceInside *in, const Recipe *p)
-{
-    (void)in;
-    return p->tile.panels || !p->tile.bf16;
+    return !p->tile.prefetch || p->tile.panels || (in->look.c.n_panels > 0 && rows) ||
+           (p->tile.group && !p->tile.cut);
 }
 
 static int64_t batch_turns(const SpaceInside *in, const Tile *t)
@@ -337,9 +324,8 @@ static const Rule rules[] = {
      BIT(LANES) | BIT(M_OUTER) | BIT(PAR), stages},
     {{"threads", "the shared loop turns more than once, and is one loop"},
      BIT(MR) | BIT(NR) | BIT(GROUP) | BIT(CUT) | BIT(M_OUTER) | BIT(PAR), shares},
-    {{"prefetch", "only panels and what a group shares are read in a line that can be foreseen, and the next panel is a distance away that a cache can hold"},
-     BIT(GROUP) | BIT(CUT) | BIT(PANELS) | BIT(PREFETCH) | BIT(NR) | BIT(BF16), fetches},
-    {{"store", "operands change their type only as they are packed"}, BIT(PANELS) | BIT(BF16), stores},
+    {{"prefetch", "only panels, rows one by one and what a group shares are read in a line that can be foreseen, and the next panel is a distance away that a cache can hold"},
+     BIT(LANES) | BIT(NR) | BIT(GROUP) | BIT(CUT) | BIT(PANELS) | BIT(PREFETCH) | BIT(BF16), fetches},
 };
 /* clang-format on */
 

@@ -4,7 +4,7 @@
  * breaks: nothing. */
 #include "schedules/schedules_int.h"
 
-enum { LANES, TAIL, CUT, PAR, APPROX };
+enum { LANES, TAIL, CUT, PAR, BF16, APPROX };
 #define BIT(knob) (1u << (knob))
 
 /* clang-format off */
@@ -13,6 +13,7 @@ const KnobRow point_knobs[N_POINT_KNOBS] = {
     [TAIL] = {"tail", offsetof(PointRecipe, tail), "what is left where lanes do not divide", {"peel", "mask"}, NULL},
     [CUT] = {"cut", offsetof(PointRecipe, cut), "the last axis in pieces on which its conditions are settled", {"no", "yes"}, NULL},
     [PAR] = {"threads", offsetof(PointRecipe, par), "the axis that threads share, by its place", {"none"}, NULL},
+    [BF16] = {"store", offsetof(PointRecipe, bf16), "type in which constant operands are stored, losslessly", {"f32", "bf16"}, NULL},
     [APPROX] = {"exp", offsetof(PointRecipe, approx), "exp by libm, by the polynomial, or by that with its products and sums fused", {"libm", "polynomial", "fused"}, NULL},
 };
 /* clang-format on */
@@ -62,6 +63,7 @@ void point_choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     for (int i = 0; i <= (hint_threads(&in->hint) > 1 ? shared_axes(l)->n : 0); i++) {
         choice_add(&s->knob[PAR], i);
     }
+    choice_flag(&s->knob[BF16], points_from_bf16(l->k));
     choice_exp(&s->knob[APPROX], l->p.exp, &s->hint);
     in->facts = ask(e, m, l, s);
 }

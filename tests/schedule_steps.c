@@ -299,6 +299,13 @@ Test(schedule, weights_stored_as_bf16_lose_nothing)
         "b n.o,k,n.i; store b bf16; par n.o",
         "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; pack b n,k.o,k.i; store b "
         "bf16",
+        "store b bf16",
+        "pack b n,k",
+        "store b bf16; split n 16 pad; order m n.o k n.i; vec n.i; pack b n.o,k,n.i; par m",
+        "split n 3 switch; split m 4 switch; split k 8 peel; order n.o m.o k.o m.i n.i k.i; acc "
+        "k.i; vec k.i; unroll n.i; unroll m.i; fma; store b bf16; prefetch b k.o 64; par n.o",
+        "split n 5 switch; order n.o m k n.i; unroll n.i; stage b n.o; store b bf16; par n.o",
+        "split m 4 switch; order m.o n k m.i; unroll m.i; store b bf16; par m.o",
     };
     CHECK(from_bf16, schedules, some_rows);
 }
@@ -456,8 +463,8 @@ static void refusals(Env *e, void *arg)
             "stage a n: the tile is as long as m, whose extent is not constant.");
     refuses(e, k, "pack b n,k; store b bf16",
             "store b bf16: b does not come from bf16: storage must be lossless.");
-    refuses(e, from_bf16(e), "store b bf16",
-            "store b bf16: b is not packed: pack it first, it is converted as it is laid out.");
+    refuses(e, from_bf16(e), "store b bf16; store b bf16",
+            "store b bf16: b is stored as bf16 already.");
     refuses(e, k, "store b i8",
             "store b i8: the only storage besides an operand's own is bf16, not 'i8'.");
     refuses(e, k, "cut k 4", "cut k 4: k is a reduce axis, and its sum is one.");

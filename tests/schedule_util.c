@@ -134,23 +134,42 @@ static void poison(const Kernel *k, const Buffers *b)
            (size_t)b->elems[0] * (size_t)dtype_bytes(k->operand.at[0].dtype));
 }
 
-/* The buffers of the scheduled kernel: packed operands in their panels, by C where there is C. */
-static Buffers packed(Bench *b, const Case *c, const Buffers *from, const int64_t *syms)
+/* An operand as bf16, where that is what is taken of it. */
+static void *taken(Bench *b, const Operand *o, const Buffers *from, int operand)
+{
+    int64_t n = from->elems[operand];
+    if (!operand_takes_bf16(o)) {
+        return from->params[operand];
+    }
+    uint16_t *bf16 = arena_array(&b->e->kernel, uint16_t, n + 1);
+    cr_assert(bf16_narrow(bf16, from->params[operand], n));
+    return bf16;
+}
+
+static void pack_operand(Bench *b, const Case *c, Buffers *to, int i, const int64_t *syms)
+{
+    const void *from = to->params[i];
+    size_t bytes = (size_t)operand_bytes(&c->k->operand.at[i]);
+    cr_assert_eq(kernel_given_span(c->k, i, syms), to->elems[i]);
+    to->elems[i] = kernel_span(c->k, i, syms);
+    to->params[i] = arena_alloc_n(&b->e->kernel, (size_t)to->elems[i] + 1, bytes);
+    nest_pack(b->e, c->k, i, to->params[i], from, syms);
+    if (c->pack[i]) {
+        void *again = arena_alloc_n(&b->e->kernel, (size_t)to->elems[i] + 1, bytes);
+        cr_assert_eq(c->pack[i](NULL, NULL, syms), to->elems[i]);
+        cr_assert_eq(c->pack[i](again, from, syms), to->elems[i]);
+        cr_assert(!memcmp(again, to->params[i], (size_t)to->elems[i] * bytes));
+    }
+}
+
+/* The buffers of the scheduled kernel: operands as it stores them, panels by C where there is C. */
+static Buffers stored(Bench *b, const Case *c, const Buffers *from, const int64_t *syms)
 {
     Buffers to = *from;
     for (int i = 1; i < c->naive->operand.n; i++) {
-        if (!c->k->operand.at[i].pack) {
-            continue;
-        }
-        size_t bytes = (size_t)operand_bytes(&c->k->operand.at[i]);
-        to.elems[i] = kernel_span(c->k, i, syms);
-        to.params[i] = arena_alloc_n(&b->e->kernel, (size_t)to.elems[i] + 1, bytes);
-        cr_assert(nest_pack(b->e, c->k, i, to.params[i], from->params[i], syms));
-        if (c->pack[i]) {
-            void *again = arena_alloc_n(&b->e->kernel, (size_t)to.elems[i] + 1, bytes);
-            cr_assert_eq(c->pack[i](NULL, NULL, syms), to.elems[i]);
-            cr_assert_eq(c->pack[i](again, from->params[i], syms), to.elems[i]);
-            cr_assert(!memcmp(again, to.params[i], (size_t)to.elems[i] * bytes));
+        to.params[i] = taken(b, &c->k->operand.at[i], from, i);
+        if (c->k->operand.at[i].pack) {
+            pack_operand(b, c, &to, i, syms);
         }
     }
     return to;
@@ -219,7 +238,7 @@ static void check_once(Bench *b, const Case *c, const int64_t *syms, int n_parts
 {
     Buffers plain, panels;
     fill(c->naive, &plain, &b->e->kernel, syms, integers, seed);
-    panels = packed(b, c, &plain, syms);
+    panels = stored(b, c, &plain, syms);
     poison(c->naive, &plain);
     int want = nest_run(b->e, c->naive, plain.params, plain.elems, syms);
     void *expect = copy_output(b, c->naive, &plain);

@@ -49,24 +49,18 @@ static int64_t reversed(void *to, const void *from, const int64_t *s)
 {
     (void)s;
     for (int i = 0; to && i < 128; i++) {
-        ((float *)to)[i] = ((const float *)from)[127 - i];
+        ((float *)to)[i] = bf16_float(((const uint16_t *)from)[127 - i]);
     }
     return 128;
 }
 
-static int64_t refused(void *to, const void *from, const int64_t *s)
-{
-    (void)to, (void)from, (void)s;
-    return -1;
-}
-
 static Kernel *kernel_with(bool packed)
 {
-    static Pack pack; /* only whether there is one matters here */
+    Pack *pack = arena_new(&env.model, Pack); /* only whether there is one matters here */
     Kernel *k = kernel_parse(&env, text, strlen(text), "test");
-    const Expr *count = x_int(&env.model, 128);
-    pack = (Pack){.count = count};
-    k->operand.at[B].pack = packed ? &pack : NULL;
+    pack->count = x_int(&env.model, 128);
+    *vec_push(&env.model, &pack->span) = pack->count;
+    k->operand.at[B].pack = packed ? pack : NULL;
     return k;
 }
 
@@ -74,6 +68,7 @@ typedef struct Setting {
     Runnable a, b;
     PackFn pack_a[N_OPERANDS], pack_b[N_OPERANDS];
     void *param[N_OPERANDS];
+    bool bf16; /* a reads its constant so, in place */
     int n_copies;
     uint64_t rotates;
     size_t bytes_a, bytes_b;
@@ -92,6 +87,7 @@ static void set_up(Env *e, void *arg)
                       .pack = s->pack_b,
                       .syms = syms,
                       .param = s->param};
+    ((Kernel *)s->a.k)->operand.at[B].bf16 = s->bf16;
     operands_fill(e, s->a.k, syms, 9, s->param);
     s->bytes_a = runnable_lay(e, &s->a, s->rotates, NULL);
     s->bytes_b = runnable_lay(e, &s->b, s->rotates, &s->a);
@@ -192,9 +188,26 @@ Test(tuner_operands, an_activation_may_rotate)
     release(&s);
 }
 
+Test(tuner_operands, a_constant_may_be_stored_as_bf16_in_place)
+{
+    Setting s = {.n_copies = 2, .bf16 = true};
+    must_work(&env, set_up, &s);
+    cr_expect_eq(s.bytes_a, 256 + 64, "half of its bytes");
+    cr_expect_eq(s.bytes_b, 512, "of the other's, as the graph has it");
+    runnable_call(&s.a);
+    for (int i = 0; i < 128; i++) {
+        cr_expect_eq(bf16_float(((uint16_t *)seen[0][B])[i]), ((float *)s.param[B])[i]);
+    }
+    release(&s);
+}
+
 Test(tuner_operands, values_that_are_no_bf16_are_refused)
 {
-    Setting s = {.n_copies = 2, .pack_a = {[B] = refused}};
-    must_fail(&env, set_up, &s, E_INPUT, "is to be stored as bf16");
-    runnable_release(&s.a);
+    static const float third[128] = {[127] = 1.0f / 3};
+    Setting packed = {.n_copies = 2, .pack_a = {[B] = reversed}, .param = {[B] = (void *)third}};
+    Setting in_place = {.n_copies = 2, .bf16 = true, .param = {[B] = (void *)third}};
+    must_fail(&env, set_up, &packed, E_INPUT, "is said to come from bf16, but some value is");
+    must_fail(&env, set_up, &in_place, E_INPUT, "is said to come from bf16, but some value is");
+    runnable_release(&packed.a);
+    runnable_release(&in_place.a);
 }

@@ -78,9 +78,37 @@ size_t operands_rotating_bytes(const Kernel *k, const int64_t *syms, uint64_t ro
 typedef struct Laid { /* one copy of an operand, as it is stored */
     const void *at;   /* NULL: it does not rotate */
     size_t bytes;
-    void *panels;      /* to be freed; NULL: the operand itself */
+    void *own;         /* to be freed; NULL: the operand itself */
     Ring *const *like; /* another's ring serves; NULL: its own */
 } Laid;
+
+/* Room for what the operand becomes next. */
+static void *reserve(Env *e, const Operand *o, size_t bytes)
+{
+    void *p;
+    if (posix_memalign(&p, LINE_BYTES, bytes)) {
+        fail(e, E_NOMEM, "There is no memory to store operand %s in %zu bytes.", o->name,
+             bytes);
+    }
+    return p;
+}
+
+static void laid_become(Laid *l, void *own)
+{
+    free(l->own);
+    l->at = l->own = own;
+}
+
+static void narrow(Env *e, const Operand *o, Laid *l, int64_t n)
+{
+    uint16_t *bf16 = reserve(e, o, (size_t)n * sizeof *bf16);
+    bool lossless = bf16_narrow(bf16, l->at, n);
+    laid_become(l, bf16);
+    if (!lossless) {
+        fail(e, E_INPUT, "Operand %s is said to come from bf16, but some value is none.",
+             o->name);
+    }
+}
 
 static void lay_out(Env *e, Runnable *r, int operand)
 {
@@ -90,20 +118,22 @@ static void lay_out(Env *e, Runnable *r, int operand)
     *l = (Laid){.at = r->param[operand],
                 .bytes = by_rival ? r->rival->packed_bytes
                                   : operand_stored_bytes(r->k, operand, r->syms)};
-    if ((!o->pack && !by_rival) || !l->bytes) {
+    if (!l->bytes) {
         return;
     }
-    if (posix_memalign(&l->panels, LINE_BYTES, l->bytes)) {
-        l->panels = NULL;
-        fail(e, E_NOMEM, "There is no memory for %zu bytes of panels of operand %s.", l->bytes,
-             o->name);
-    }
-    l->at = l->panels;
     if (by_rival) {
-        r->rival->pack(r->rival->ctx, l->panels, r->param[operand]);
-    } else if (r->pack[operand](l->panels, r->param[operand], r->syms) < 0) {
-        fail(e, E_INPUT, "Operand %s is to be stored as bf16, but some value is none.",
-             o->name);
+        void *packed = reserve(e, o, l->bytes);
+        r->rival->pack(r->rival->ctx, packed, l->at);
+        laid_become(l, packed);
+        return;
+    }
+    if (operand_takes_bf16(o)) {
+        narrow(e, o, l, kernel_given_span(r->k, operand, r->syms));
+    }
+    if (o->pack) {
+        void *panels = reserve(e, o, l->bytes);
+        r->pack[operand](panels, l->at, r->syms);
+        laid_become(l, panels);
     }
 }
 
@@ -133,8 +163,8 @@ size_t runnable_lay(Env *e, Runnable *r, uint64_t rotates, const Runnable *with)
 static void drop_copies(Runnable *r)
 {
     for (int i = 0; r->laid && i < r->k->operand.n; i++) {
-        free(r->laid[i].panels);
-        r->laid[i].panels = NULL;
+        free(r->laid[i].own);
+        r->laid[i].own = NULL;
     }
 }
 
@@ -174,7 +204,7 @@ static void *given(const Runnable *r, int operand)
     const Laid *l = r->laid ? &r->laid[operand] : NULL;
     Ring *ring = r->ring ? r->ring[operand] : NULL;
     ring = !ring && l && l->like ? *l->like : ring;
-    return ring ? (void *)ring_next(ring) : l && l->panels ? l->panels : r->param[operand];
+    return ring ? (void *)ring_next(ring) : l && l->own ? l->own : r->param[operand];
 }
 
 void runnable_call(void *runnable)

@@ -8,7 +8,16 @@
 
 enum { WITHOUT_FUSE = 1, WITHOUT_CACHE = 2, WITHOUT_SPECIALISE = 4 }; /* ModelOptions.without */
 
-enum { KEY_BY = 600, KEY_BLAS, KEY_WITHOUT, KEY_NAIVE, KEY_PANELS, KEY_THREADS, KEY_LIB };
+enum {
+    KEY_BY = 600,
+    KEY_BLAS,
+    KEY_WITHOUT,
+    KEY_NAIVE,
+    KEY_PANELS,
+    KEY_F32,
+    KEY_THREADS,
+    KEY_LIB
+};
 
 static const struct argp_option options[] = {
     {"model", 'm', "DIR", 0,
@@ -27,6 +36,8 @@ static const struct argp_option options[] = {
      "c only: kernels without schedules, with the interpreter's bits; slow", 2},
     {"panels", KEY_PANELS, NULL, 0,
      "c only: weights laid out again for speed, which holds them twice", 2},
+    {"f32", KEY_F32, NULL, 0,
+     "c only: weights that come as BF16 are f32 in memory; twice the bytes, the same bits", 2},
     {"blas", KEY_BLAS, NULL, 0, "interp only: matmul by OpenBLAS, faster, other rounding", 2},
     {"threads", KEY_THREADS, "N", 0,
      "threads that load weights and compile (default: all it may use)", 2},
@@ -51,6 +62,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_LIB: o->lib = arg; return 0;
     case KEY_NAIVE: o->naive = true; return 0;
     case KEY_PANELS: o->panels = true; return 0;
+    case KEY_F32: o->f32 = true; return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
     case ARGP_KEY_END:
         if (o->blas && o->way != BY_INTERP) {
@@ -152,8 +164,9 @@ static void make_engine(Env *e, Model *m, bool all)
             fail_err(e, &err);
         }
     }
-    weights_load(e, &m->weights, &m->config, m->dir, eo.n_threads, terminal_progress(),
-                 "reading weights");
+    bool keep = eo.picker && !o->f32; /* naive nests read f32 */
+    (keep ? weights_keep : weights_load)(e, &m->weights, &m->config, m->dir, eo.n_threads,
+                                         terminal_progress(), "reading weights");
     if (m->weights.note) {
         fprintf(stderr, "%s\n", m->weights.note);
     }

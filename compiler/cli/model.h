@@ -13,6 +13,7 @@ typedef struct ModelOptions {
     unsigned without; /* stages, model.c's own bits */
     bool naive;       /* BY_C: no schedules */
     bool panels;      /* BY_C: schedules may lay weights out again, which holds them twice */
+    bool f32;         /* BY_C: weights widened when they are read from the file */
     int n_threads;    /* 0: as many as this process may use */
 } ModelOptions;
 

@@ -140,28 +140,24 @@ static void mark_syms(const Expr *x, bool sym[MAX_SYMBOLS])
 
 static void write_element(Writer *w, const Operand *o, const Expr *outside)
 {
-    line(w, o->bf16 ? "const union {\n" : "*out++ = ");
-    if (o->bf16) {
-        line(w, "    float f;\n");
-        line(w, "    uint32_t i;\n");
-        line(w, "} v = {");
-    }
+    bool widens = operand_takes_bf16(o) && !o->bf16;
+    line(w, "*out++ = ");
     if (outside) {
         put(w, outside, " ? 0 : ");
     }
-    buf_printf(w->out, "%s[", o->name);
-    put(w, o->pack->source, o->bf16 ? "]};\n" : "];\n");
-    if (o->bf16) {
-        line(w, "*out++ = (uint16_t)(v.i >> 16);\n");
-        line(w, "lost |= v.i;\n");
+    if (widens) {
+        aid(w, AID_LOAD_BF16, 1);
+        buf_str(w->out, "bf16_(");
     }
+    buf_printf(w->out, "%s[", o->name);
+    put(w, o->pack->source, widens ? "]);\n" : "];\n");
 }
 
 static void write_pack(Writer *w, const char *name, int operand)
 {
     const Operand *o = &w->k->operand.at[operand];
     const Pack *p = o->pack;
-    const char *type = dtype_ctype(o->dtype);
+    const char *type = dtype_ctype(o->dtype), *bf16 = "uint16_t";
     const Expr *outside = pack_outside(w->m, &w->k->nest, p);
     bool sym[MAX_SYMBOLS] = {0};
     mark_syms(p->source, sym);
@@ -174,9 +170,8 @@ static void write_pack(Writer *w, const char *name, int operand)
     buf_printf(w->out,
                "int64_t %s_pack_%d(void *to, const void *from, const int64_t *syms)\n{\n", name,
                operand);
-    const char *to_type = o->bf16 ? "uint16_t" : type;
     buf_printf(w->out, "    %s *out = to;\n    const %s *%s = from;\n    (void)syms;\n",
-               to_type, type, o->name);
+               o->bf16 ? bf16 : type, operand_takes_bf16(o) ? bf16 : type, o->name);
     for (int i = 0; i < MAX_SYMBOLS; i++) {
         if (sym[i]) {
             buf_printf(w->out, "    const int64_t s%d = syms[%d];\n", i, i);
@@ -184,7 +179,6 @@ static void write_pack(Writer *w, const char *name, int operand)
     }
     buf_str(w->out, "    if (!out) {\n        return ");
     put(w, p->count, ";\n    }\n");
-    buf_str(w->out, o->bf16 ? "    uint32_t lost = 0;\n" : "");
     for (int i = 0; i < p->n; i++) {
         const char *axis = c_name(w, w->k->nest.axis.at[p->axis[i]].name);
         line(w, "");
@@ -199,7 +193,7 @@ static void write_pack(Writer *w, const char *name, int operand)
         w->depth--;
         line(w, "}\n");
     }
-    line(w, o->bf16 ? "return lost & 0xffff ? -1 : " : "return ");
+    line(w, "return ");
     put(w, p->count, ";\n}\n");
 }
 

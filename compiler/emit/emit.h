@@ -24,8 +24,8 @@ const Target *target_generic(void);
  * int32_t SYMBOL(void *const *params, const int64_t *syms, int part, int n_parts)
  * params[0] is the output, params[1..] the operands (already offset), syms the kernel's symbols by slot.
  * The body computes its part; without a parallel axis part 0 does all. Returns 0, or a FAIL's code.
- * Beside it, for each packed operand i: int64_t SYMBOL_pack_i(float *to, const float *from, syms), which
- * fills the panels (to NULL: only counts) and returns their elements. */
+ * Beside it, for each packed operand i: int64_t SYMBOL_pack_i(void *to, const void *from, syms), which
+ * fills the panels (to NULL: only counts) and returns their elements. from: operand_takes_bf16. */
 void emit_kernel(Env *e, const Kernel *k, const Target *t, Buf *out);
 /* XXH3-128 of the C without function name and comments: what was measured is what is built. */
 Hash emit_hash(Env *e, const Kernel *k, const Target *t);

@@ -171,10 +171,21 @@ static const Helper helpers[N_AIDS] = {
                        "static inline float bf16_(uint16_t x)\n{\n"
                        "    union {\n        uint32_t i;\n        float f;\n    } v = {(uint32_t)x << 16};\n    return v.f;\n}\n"
                        "#else\n"
+                       "/* gcc 12 converts by halves, so it is told the instruction. */\n"
                        "static inline f32x% bf16_%(const uint16_t *p)\n{\n"
+                       "#if !defined __clang__ && % == 16 && defined __AVX512F__\n"
+                       "    typedef short i16x __attribute__((vector_size(32)));\n"
+                       "    i16x v;\n    __builtin_memcpy(&v, p, sizeof v);\n"
+                       "    return (f32x%)(__builtin_ia32_pmovzxwd512_mask(v, (i32x%){0}, (uint16_t)-1) << 16);\n"
+                       "#elif !defined __clang__ && % == 8 && defined __AVX2__\n"
+                       "    typedef short i16x __attribute__((vector_size(16)));\n"
+                       "    i16x v;\n    __builtin_memcpy(&v, p, sizeof v);\n"
+                       "    return (f32x%)(__builtin_ia32_pmovzxwd256(v) << 16);\n"
+                       "#else\n"
                        "    typedef uint16_t u16x __attribute__((vector_size(2 * %)));\n"
                        "    u16x v;\n    __builtin_memcpy(&v, p, sizeof v);\n"
-                       "    return (f32x%)(__builtin_convertvector(v, i32x%) << 16);\n}\n"
+                       "    return (f32x%)(__builtin_convertvector(v, i32x%) << 16);\n"
+                       "#endif\n}\n"
                        "#endif\n",
                        AID_TYPES},
     [AID_SCALAR_FMA] = {"nc_fmaf",

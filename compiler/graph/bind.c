@@ -243,7 +243,7 @@ static void match_type(const Bind *b, const Node *n, const Tensor *t)
         fail(e, E_INPUT, "The %s \"%.64s\" is %.200s, but the graph declares %.200s.", kind,
              n->attr.name, is.at, want.at);
     }
-    if (!t->data && tensor_count(t) > 0) {
+    if (!t->data && tensor_count(t) > 0 && !n->attr.from_bf16) {
         fail(e, E_INPUT, "The %s \"%.64s\" has no data.", kind, n->attr.name);
     }
 }

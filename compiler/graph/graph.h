@@ -212,7 +212,7 @@ typedef struct Args { /* one call's arguments */
 
 /* Checks names, dtypes and shapes, binds the symbols, evaluates every SizeCheck. Nothing has run yet
  * when it fails: false fills err (E_INPUT or E_RANGE), naming what and where. z may come pre-seeded.
- * input[i], weight[i]: the tensors in the graph's own order. */
+ * input[i], weight[i]: the tensors in the graph's own order. Only a weight from_bf16 may lack its data. */
 bool graph_bind(const Graph *g, const Args *args, Sizes *z, const Tensor **input,
                 const Tensor **weight, Err *err);
 /* Only the sizes: symbols already in z, every SizeCheck evaluated. */

@@ -51,6 +51,10 @@ static void bind(Interp *it)
         it->given[g->inputs.at[i]->id] = input[i];
     }
     for (int i = 0; i < g->weights.n; i++) {
+        if (!weight[i]->data && tensor_count(weight[i]) > 0) {
+            fail(g->env, E_INPUT, "The weight \"%.64s\" has no data.",
+                 g->weights.at[i]->attr.name);
+        }
         it->given[g->weights.at[i]->id] = weight[i];
     }
 }

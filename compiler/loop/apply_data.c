@@ -157,6 +157,9 @@ void step_pack(Apply *a)
     p->source = f.index;
     replace_index(a, operand, operand, panel_index(a, p));
     o->pack = p;
+    for (int i = 0; i < o->span.n; i++) {
+        *vec_push(a->m, &p->span) = o->span.at[i];
+    }
     o->span.n = 0;
     *vec_push(a->m, &o->span) = p->count;
 }
@@ -173,9 +176,8 @@ void step_store(Apply *a)
     if (!o->from_bf16) {
         refuse(a, "%s does not come from bf16: storage must be lossless", o->name);
     }
-    if (!o->pack) {
-        refuse(a, "%s is not packed: pack it first, it is converted as it is laid out",
-               o->name);
+    if (o->bf16) {
+        refuse(a, "%s is stored as bf16 already", o->name);
     }
     o->bf16 = true;
 }

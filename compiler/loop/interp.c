@@ -7,7 +7,6 @@
  * the operand's element count. Memory of the program is in e->kernel: who calls often resets
  * that. */
 #include <math.h>
-#include <string.h>
 
 #include "loop/loop_int.h"
 #include "loop/schedule.h"
@@ -478,19 +477,13 @@ static inline void check_index(const Run *r, int operand, int64_t index)
     }
 }
 
-static Value widened(uint16_t bf16)
-{
-    uint32_t bits = (uint32_t)bf16 << 16;
-    Value v = {.i = 0};
-    memcpy(&v.f, &bits, sizeof v.f);
-    return v;
-}
-
 static Value load(const Run *r, int operand, int64_t index)
 {
     check_index(r, operand, index);
     if (r->k->operand.at[operand].bf16) {
-        return widened(((const uint16_t *)r->params[operand])[index]);
+        Value v = {.i = 0};
+        v.f = bf16_float(((const uint16_t *)r->params[operand])[index]);
+        return v;
     }
     return value_load(r->params[operand], r->k->operand.at[operand].dtype, index);
 }

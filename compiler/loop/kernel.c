@@ -257,13 +257,34 @@ int operand_bytes(const Operand *o)
     return o->bf16 ? 2 : dtype_bytes(o->dtype);
 }
 
+bool operand_takes_bf16(const Operand *o)
+{
+    return o->bf16 || (o->pack && o->from_bf16);
+}
+
+int operand_given_bytes(const Operand *o)
+{
+    return operand_takes_bf16(o) ? 2 : dtype_bytes(o->dtype);
+}
+
+static int64_t longest(const Expr *const *span, int n, const int64_t *syms)
+{
+    int64_t most = 0;
+    for (int i = 0; i < n; i++) {
+        int64_t here = expr_value(span[i], syms);
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
 int64_t kernel_span(const Kernel *k, int operand, const int64_t *syms)
 {
     const Operand *o = &k->operand.at[operand];
-    int64_t most = 0;
-    for (int i = 0; i < o->span.n; i++) {
-        int64_t n = expr_value(o->span.at[i], syms);
-        most = n > most ? n : most;
-    }
-    return most;
+    return longest(o->span.at, o->span.n, syms);
+}
+
+int64_t kernel_given_span(const Kernel *k, int operand, const int64_t *syms)
+{
+    const Pack *p = k->operand.at[operand].pack;
+    return p ? longest(p->span.at, p->span.n, syms) : kernel_span(k, operand, syms);
 }

@@ -135,7 +135,7 @@ typedef struct Operand {
     Dtype dtype;
     bool constant;          /* weight or const: the same at every run */
     bool from_bf16;         /* f32 whose low 16 bits are zero: it was widened from bfloat16 */
-    bool bf16;              /* stored as bfloat16, by a schedule; widened when it is loaded */
+    bool bf16; /* the kernel reads it as bfloat16, by a schedule; widened when it is loaded */
     Vec(const Expr *) span; /* elements reached from its pointer: the largest of these */
     bool local; /* a buffer on the kernel's stack, not a parameter; its span is constant */
     struct Pack *pack; /* its panels, where a schedule packed it; NULL: as the graph has it */
@@ -148,6 +148,7 @@ typedef struct Pack {
     const Expr *extent[MAX_RANK]; /* turns of each, tails rounded up */
     const Expr *source;           /* element of the operand as the graph has it */
     const Expr *count;            /* elements of the panels */
+    Vec(const Expr *) span;       /* of the operand as the graph has it */
 } Pack;
 
 /* At each turn of an axis a tile of an operand is copied to a local buffer. */
@@ -187,8 +188,13 @@ void kernel_finish(Env *e, Arena *m, Kernel *k, int slots[MAX_SYMBOLS]);
 void kernel_text(Env *e, const Kernel *k, Buf *out); /* what kernel_finish stores */
 /* Reads kernel_text back. Fails with E_SYNTAX "file:line:col: ...". */
 Kernel *kernel_parse(Env *e, const char *text, size_t len, const char *file);
-int operand_bytes(const Operand *o); /* of an element as it is stored */
+int operand_bytes(const Operand *o); /* of an element as the kernel reads it */
+/* What the kernel, or the function that fills its panels, is to be given: bfloat16, where it
+ * reads that or lays it out; else the operand's own type. And bytes of an element of that. */
+bool operand_takes_bf16(const Operand *o);
+int operand_given_bytes(const Operand *o);
 int64_t kernel_span(const Kernel *k, int operand, const int64_t *syms); /* elements, >= 0 */
+int64_t kernel_given_span(const Kernel *k, int operand, const int64_t *syms); /* before packing */
 
 /* ---- tree_print.c: the statement tree, as people read it --------------------------------------- */
 /* "for m in s0:" ... one statement a line */

@@ -1,7 +1,5 @@
 /* pack.c - panels: a constant operand laid out in the order in which a scheduled nest reads it. The C for
  * it is emitted beside the kernel; here is the same by interpretation. */
-#include <string.h>
-
 #include "loop/schedule.h"
 
 const Expr *pack_outside(Arena *m, const Nest *n, const Pack *p)
@@ -28,11 +26,10 @@ typedef struct Packer {
     const Expr *source, *outside;
     const int64_t *syms;
     int64_t *axis; /* by axis: its value */
-    Dtype dtype;
+    const Operand *o;
     const void *from;
     void *to;
     int64_t next;
-    bool bf16, lossy;
 } Packer;
 
 static int64_t axis_value(const Packer *p, int axis)
@@ -58,6 +55,23 @@ static int64_t value(const Packer *p, const Expr *x)
     return scalar_eval(x->op, x->a->dtype, a, b).i;
 }
 
+/* The next one of the panels; from < 0: 0. */
+static void copy_element(Packer *p, int64_t from)
+{
+    Value v = {.i = 0};
+    if (operand_takes_bf16(p->o)) {
+        uint16_t h = from < 0 ? 0 : ((const uint16_t *)p->from)[from];
+        if (p->o->bf16) {
+            ((uint16_t *)p->to)[p->next++] = h;
+            return;
+        }
+        v.f = bf16_float(h);
+    } else if (from >= 0) {
+        v = value_load(p->from, p->o->dtype, from);
+    }
+    value_store(p->to, p->o->dtype, p->next++, v);
+}
+
 static void fill(Packer *p, int depth)
 {
     if (depth < p->p->n) {
@@ -69,30 +83,17 @@ static void fill(Packer *p, int depth)
         return;
     }
     bool zero = p->outside && value(p, p->outside);
-    Value v = {.i = 0};
-    if (!zero) {
-        v = value_load(p->from, p->dtype, value(p, p->source));
-    }
-    if (p->bf16) {
-        uint32_t bits;
-        memcpy(&bits, &v.f, sizeof bits);
-        ((uint16_t *)p->to)[p->next++] = (uint16_t)(bits >> 16);
-        p->lossy = p->lossy || (bits & 0xffff);
-        return;
-    }
-    value_store(p->to, p->dtype, p->next++, v);
+    copy_element(p, zero ? -1 : value(p, p->source));
 }
 
-bool nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from,
+void nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from,
                const int64_t *syms)
 {
     const Operand *o = &k->operand.at[operand];
     Arena *m = &e->kernel;
-    Packer p = {.k = k, .p = o->pack, .syms = syms, .dtype = o->dtype, .from = from, .to = to};
+    Packer p = {.k = k, .p = o->pack, .syms = syms, .o = o, .from = from, .to = to};
     p.source = o->pack->source;
     p.outside = pack_outside(m, &k->nest, o->pack);
     p.axis = arena_array(m, int64_t, k->nest.axis.n);
-    p.bf16 = o->bf16;
     fill(&p, 0);
-    return !p.lossy;
 }

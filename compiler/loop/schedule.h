@@ -62,9 +62,9 @@ int index_below(Arena *m, const Nest *n, const Expr *x, const Expr *bound);
 /* ---- pack.c: panels of a packed operand ----------------------------------------------------------- */
 /* Which points of the layout lie outside the operand, because tails are rounded up; NULL: none. They are 0. */
 const Expr *pack_outside(Arena *m, const Nest *n, const Pack *p);
-/* Fills the panels without a C compiler; kernel_span(k, operand) elements. False: a value that is said to
- * come from bf16 has other bits. */
-bool nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from,
+/* Fills the panels without a C compiler, kernel_span(k, operand) elements, from what the operand takes
+ * (operand_takes_bf16). */
+void nest_pack(Env *e, const Kernel *k, int operand, void *to, const void *from,
                const int64_t *syms);
 
 #endif

@@ -19,7 +19,7 @@
     X(STAGE,    "stage",    "x a",        true,  "the tile of x that one turn of axis a reads is copied to a local, contiguous buffer first; comes after splits and order") \
     X(KEEP,     "keep",     "t a",        true,  "the value t, computed at each a, is left in the output's row and read back by the last phase instead of computed again") \
     X(CUT,      "cut",      "a e",        true,  "the space axis a at e: axes a.0 below and a.1 from there on, each with code of its own, in which selects on a fold") \
-    X(STORE,    "store",    "x dtype",    true,  "storage of the packed operand x, lossless only: bf16 where its source is bf16; widened when it is loaded") \
+    X(STORE,    "store",    "x dtype",    true,  "storage of operand x, in place or in panels, lossless only: bf16 where its source is bf16; widened when it is loaded") \
     X(PREFETCH, "prefetch", "x a d",      true,  "software prefetch of x, d bytes ahead, at each turn of axis a") \
     X(PAR,      "par",      "a",          true,  "the outermost space axis a over the pool; a reduction is never split over threads")
 /* clang-format on */

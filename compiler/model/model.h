@@ -212,12 +212,16 @@ void weights_match(Env *e, const Config *c, const Checkpoint *ck, Match *m);
 void match_require(Env *e, const Config *c, const Checkpoint *ck, const Match *m);
 
 typedef struct Weights {
-    NamedTensor *tensor;       /* f32, for Args.weight; in the order of config_tensors */
+    /* f32, for Args.weight; in the order of config_tensors. Without data: kept as bf16, and
+     * nobody has asked for more yet. */
+    NamedTensor *tensor;
+    const uint16_t **bf16;     /* by tensor: its values, where it is kept so; NULL: none is */
     const FileTensor **source; /* the same in the file: dtype and bytes, readable in place */
     int n;
-    size_t f32_bytes; /* of all tensors */
-    void *memory;     /* the widened ones; NULL: all are used in place */
+    size_t f32_bytes, bf16_bytes; /* of all tensors as f32; of those that are kept as bf16 */
+    void *memory;                 /* what is not used in place; NULL: all is */
     size_t memory_bytes;
+    void **widened; /* by tensor: memory of those that were kept and then asked for */
     const char *note; /* as in Match */
     Checkpoint file;  /* open while the weights are in use */
 } Weights;
@@ -228,6 +232,15 @@ typedef void LoadProgress(void *ctx, int64_t done_bytes, int64_t total_bytes);
  * NULL) is called on this thread. Fails with E_IO, E_SYNTAX, E_INPUT or E_NOMEM, holding nothing. */
 void weights_load(Env *e, Weights *w, const Config *c, const char *path, int n_threads,
                   LoadProgress *progress, void *ctx);
+/* The same, but BF16 is only copied, so that peak memory is half of that. */
+void weights_keep(Env *e, Weights *w, const Config *c, const char *path, int n_threads,
+                  LoadProgress *progress, void *ctx);
+int weights_find(const Weights *w, const char *name);       /* -1: there is none */
+const uint16_t *weights_bf16(const Weights *w, int tensor); /* NULL: it is not kept so */
+/* Gives tensor i its data, if it has none. False: err says that memory is short. */
+bool weights_widen(Weights *w, int i, Err *err);
+/* Says in the graph which of its weights are kept as bf16 (Attr.from_bf16). */
+void weights_mark(const Weights *w, Graph *g);
 void weights_release(Weights *w);
 
 /* ---- synth.c: a model folder of any config, with seeded random weights ----------------- */

@@ -20,11 +20,7 @@ static void widen_f32(const uint8_t *from, float *to, int64_t n)
 
 static void widen_bf16(const uint8_t *from, float *to, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) {
-        uint16_t h;
-        memcpy(&h, from + 2 * i, sizeof h);
-        to[i] = float_of((uint32_t)h << 16);
-    }
+    bf16_widen(to, from, n);
 }
 
 /* Shifted into f32's fields, a half is 2^112 too small, subnormals included; infinities and

@@ -23,7 +23,7 @@ typedef struct Variant { /* one graph, ready to run */
 struct Engine {
     Env *e;
     Config config;
-    const Weights *weights;
+    Weights *weights;
     EngineOptions o;
     Variant variant[N_VARIANTS];
     History history;
@@ -75,14 +75,28 @@ static void compile_variant(Env *e, const Engine *g, VariantId id, Variant *v)
     v->program = compile_model(&v->c, v->graph);
 }
 
+static void widen_all(Env *e, Weights *w)
+{
+    Err err;
+    for (int i = 0; i < w->n; i++) {
+        if (!weights_widen(w, i, &err)) {
+            fail_err(e, &err);
+        }
+    }
+}
+
 static void prepare(Env *e, void *arg)
 {
     const Prepare *p = arg;
     Engine *g = p->g;
     Variant *v = &g->variant[p->id];
     v->graph = qwen2_build(e, &g->config, -1, p->id != ALL_ROWS);
+    weights_mark(g->weights, v->graph);
     if (g->o.way != BY_INTERP) {
         compile_variant(e, g, p->id, v);
+    }
+    if (g->o.way == BY_INTERP) {
+        widen_all(e, g->weights);
     }
     if (g->o.way == BY_C) {
         library_build(e, v->program, g->o.n_threads, g->o.stop, &v->lib);
@@ -92,6 +106,7 @@ static void prepare(Env *e, void *arg)
                                    : exec_new(e, v->c.graph, v->program, NULL);
         exec_watch(v->exec, g->o.stop);
         exec_use_pool(v->exec, g->o.pool);
+        exec_use_weights(v->exec, g->weights);
     }
     v->ready = true;
 }
@@ -208,7 +223,7 @@ static void restart(Stepper *s)
 
 /* ---- lifetime ------------------------------------------------------------------------ */
 
-Engine *engine_new(Env *e, const Config *c, const Weights *w, const EngineOptions *o)
+Engine *engine_new(Env *e, const Config *c, Weights *w, const EngineOptions *o)
 {
     Engine *g = arena_new(&e->model, Engine);
     *g = (Engine){.e = e, .config = *c, .weights = w, .o = *o};

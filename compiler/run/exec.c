@@ -25,12 +25,13 @@ typedef struct CallStep { /* one call */
 } CallStep;
 
 typedef struct Slot { /* one parameter of one call */
-    int buffer;
+    int buffer, elem_bytes;
+    bool bf16; /* a weight, taken as that */
     int64_t offset_bytes;
 } Slot;
 
 typedef struct Moving { /* an offset that depends on sizes; most do not */
-    int slot, elem_bytes;
+    int slot;
     Dim offset;
 } Moving;
 
@@ -59,6 +60,7 @@ struct Exec {
     size_t capacity;          /* bytes mapped */
     const volatile int *stop; /* may be NULL */
     Pool *pool;               /* may be NULL */
+    Stored stored;            /* weights as kernels take them */
     Panels panels;            /* packed operands */
 };
 
@@ -72,12 +74,18 @@ static void count_slots(Exec *x)
     }
 }
 
-static void lay_out_slot(Exec *x, int slot, const Arg *arg)
+static void lay_out_slot(Exec *x, int slot, const Arg *arg, const Operand *o)
 {
-    int bytes = dtype_bytes(x->p->buffer.at[arg->buffer].dtype);
-    x->slot[slot] = (Slot){arg->buffer, arg->offset.k * bytes};
+    const Buffer *b = &x->p->buffer.at[arg->buffer];
+    int bytes = operand_given_bytes(o);
+    bool bf16 = operand_takes_bf16(o);
+    check(b->kind == BUF_WEIGHT || !bf16);
+    if (b->kind == BUF_WEIGHT) {
+        stored_want(&x->stored, b->index, bf16);
+    }
+    x->slot[slot] = (Slot){arg->buffer, bytes, bf16, arg->offset.k * bytes};
     if (!dim_is_const(arg->offset)) {
-        *vec_push(&x->e->model, &x->moving) = (Moving){slot, bytes, arg->offset};
+        *vec_push(&x->e->model, &x->moving) = (Moving){slot, arg->offset};
     }
 }
 
@@ -95,7 +103,7 @@ static void lay_out_calls(Exec *x, KernelFn *fn, PackFn **pack)
             .n_elems = &x->n_elems[param],
         };
         for (int i = 0; i < call->arg.n; i++, param++) {
-            lay_out_slot(x, param, &call->arg.at[i]);
+            lay_out_slot(x, param, &call->arg.at[i], &k->operand.at[i]);
             if (k->operand.at[i].pack) {
                 panels_add(x->e, &x->panels, k, i, pack ? pack[call->kernel][i] : NULL, param,
                            x->step[c].sym);
@@ -138,6 +146,7 @@ static Exec *new_exec(Env *e, const Graph *g, const Program *p, KernelFn *fn, Pa
     x->out = arena_array(m, Tensor, g->outputs.n);
     x->same = arena_array(m, int, g->outputs.n);
     plan_init(&x->plan, p, m);
+    stored_init(e, &x->stored, g);
     lay_out_calls(x, fn, pack);
     find_fixed(x);
     return x;
@@ -166,6 +175,7 @@ void exec_free(Exec *x)
     if (x) {
         release(x);
         panels_release(&x->panels);
+        stored_release(&x->stored);
     }
 }
 
@@ -177,6 +187,11 @@ const Plan *exec_plan(const Exec *x)
 void exec_watch(Exec *x, const volatile int *stop)
 {
     x->stop = stop;
+}
+
+void exec_use_weights(Exec *x, Weights *w)
+{
+    stored_use(&x->stored, w);
 }
 
 void exec_use_pool(Exec *x, Pool *p)
@@ -191,7 +206,8 @@ static void update_calls(Exec *x)
     const int64_t *value = x->sizes.value;
     for (int i = 0; i < x->moving.n; i++) {
         const Moving *m = &x->moving.at[i];
-        x->slot[m->slot].offset_bytes = dim_value(m->offset, value) * m->elem_bytes;
+        Slot *s = &x->slot[m->slot];
+        s->offset_bytes = dim_value(m->offset, value) * s->elem_bytes;
     }
     for (int i = 0; i < x->n_syms; i++) {
         x->sym[i] = value[x->sym_of[i]];
@@ -204,7 +220,7 @@ static void update_elems(Exec *x)
     for (int i = 0; i < x->n_params; i++) {
         const Buffer *b = &x->p->buffer.at[x->slot[i].buffer];
         int64_t count = dim_value(b->count, x->sizes.value);
-        x->n_elems[i] = count - x->slot[i].offset_bytes / dtype_bytes(b->dtype);
+        x->n_elems[i] = count - x->slot[i].offset_bytes / x->slot[i].elem_bytes;
     }
 }
 
@@ -333,14 +349,18 @@ static void fill_params(Exec *x, const Tensor *out)
         }
     }
     for (int i = 0; i < x->n_params; i++) { /* as integers: an empty input may be NULL */
-        uintptr_t base = (uintptr_t)x->base[x->slot[i].buffer];
-        x->param[i] = (void *)(base + (uintptr_t)x->slot[i].offset_bytes);
+        const Slot *s = &x->slot[i];
+        int weight = x->p->buffer.at[s->buffer].index;
+        uintptr_t base = s->bf16 ? (uintptr_t)stored_bf16(&x->stored, weight)
+                                 : (uintptr_t)x->base[s->buffer];
+        x->param[i] = (void *)(base + (uintptr_t)s->offset_bytes);
     }
 }
 
 static bool bind_memory(Exec *x, Tensor *out, Err *err)
 {
-    if (!reserve(x, memory_needed(x, out), err) || !place_outputs(x, out, err)) {
+    if (!reserve(x, memory_needed(x, out), err) || !place_outputs(x, out, err) ||
+        !stored_update(&x->stored, x->weight, err)) {
         return false;
     }
     fill_params(x, out);
@@ -354,40 +374,9 @@ bool exec_bind(Exec *x, const Args *args, Tensor *out, Err *err)
 
 /* ---- calling ---------------------------------------------------------------------------- */
 
-/* The ids as the caller gave them, where they reach the gather unchanged. */
-static const Tensor *given_ids(const Exec *x, const Node *ids)
+static bool failed(const Exec *x, const Call *call, int result, Err *err)
 {
-    while (ids->op == OP_RESHAPE || ids->op == OP_PERMUTE || ids->op == OP_BROADCAST) {
-        ids = ids->in[0];
-    }
-    for (int i = 0; i < x->g->inputs.n; i++) {
-        if (x->g->inputs.at[i] == ids) {
-            return x->input[i];
-        }
-    }
-    return NULL;
-}
-
-/* A kernel's one failure: an index outside the table. Says so in the interpreter's words. */
-static bool explain(const Exec *x, const Call *call, int result, Err *err)
-{
-    const Node *n = x->g->nodes.at[call->node];
-    if (n->op != OP_GATHER) {
-        return err_set(err, E_RANGE, "Kernel %s failed with code %d (node %%%d).",
-                       x->p->kernel.at[call->kernel]->symbol, result, n->id);
-    }
-    int64_t rows = dim_value(n->in[0]->shape.dim[0], x->sizes.value);
-    const Tensor *ids = given_ids(x, n->in[1]);
-    for (int64_t i = 0; ids && i < tensor_count(ids); i++) {
-        int64_t id = value_load(ids->data, ids->dtype, i).i;
-        if (id < 0 || id >= rows) {
-            return err_set(err, E_RANGE,
-                           "gather: the index %lld is outside 0..%lld (node %%%d).",
-                           (long long)id, (long long)rows - 1, n->id);
-        }
-    }
-    return err_set(err, E_RANGE, "gather: an index is outside 0..%lld (node %%%d).",
-                   (long long)rows - 1, n->id);
+    return call_failed(x->g, x->p, call, x->input, &x->sizes, result, err);
 }
 
 static bool goes_on(const Exec *x, Err *err)
@@ -410,7 +399,7 @@ static bool call_compiled(const Exec *x, Err *err)
         }
         int32_t result = run_step(x, s);
         if (result != 0) {
-            return explain(x, &x->p->call.at[c], result, err);
+            return failed(x, &x->p->call.at[c], result, err);
         }
     }
     return true;
@@ -432,7 +421,7 @@ static bool interpret(Env *e, const Interpreted *in, int c)
     }
     int result = nest_run(e, p->kernel.at[call->kernel], s->param, s->n_elems, s->sym);
     env_reset_kernel(e);
-    return result == 0 || explain(in->x, call, result, in->err);
+    return result == 0 || failed(in->x, call, result, in->err);
 }
 
 static void call_interpreted(Env *e, void *arg)

@@ -52,7 +52,7 @@ static void fill_part(void *ctx, int part, int n_parts)
     const Filling *f = ctx;
     for (int i = part; i < f->n; i += n_parts) {
         Panel *p = f->panel[i];
-        p->lossy = p->fn(p->memory, p->from, p->sym) < 0;
+        p->fn(p->memory, p->from, p->sym);
     }
 }
 
@@ -61,7 +61,7 @@ static void fill(Env *e, Filling *f, Pool *pool)
     if (f->n && !f->panel[0]->fn) {
         for (int i = 0; i < f->n; i++) {
             Panel *p = f->panel[i];
-            p->lossy = !nest_pack(e, p->k, p->operand, p->memory, p->from, p->sym);
+            nest_pack(e, p->k, p->operand, p->memory, p->from, p->sym);
         }
     } else if (pool) {
         pool_run(pool, fill_part, f);
@@ -95,15 +95,6 @@ static bool refill(Env *e, Panels *p, void *const *param, int n, Pool *pool, Err
         }
     }
     fill(e, &f, pool);
-    for (int i = 0; i < n; i++) {
-        if (fresh[i]->lossy) {
-            fresh[i]->from = NULL;
-            return err_set(
-                err, E_INPUT,
-                "Operand %s of kernel %s is to be stored as bf16, but some value is none.",
-                fresh[i]->k->operand.at[fresh[i]->operand].name, fresh[i]->k->symbol);
-        }
-    }
     return true;
 }
 

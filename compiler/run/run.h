@@ -87,6 +87,10 @@ Exec *exec_with(Env *e, const Graph *g, const Program *p, const Library *lib);
 void exec_free(Exec *x); /* its memory; the rest goes with the Env. NULL is fine */
 /* From now on *stop, set by a signal's handler, ends a call between two kernels with E_INTERRUPT. */
 void exec_watch(Exec *x, const volatile int *stop);
+/* Arguments that are these weights are read as bf16 where a kernel takes that and they are kept so; and
+ * widened where a kernel takes f32. They must outlive the Exec. Without them, arguments are f32, and
+ * narrowed where a kernel takes bf16: E_INPUT, where one does not come from that. */
+void exec_use_weights(Exec *x, Weights *w);
 /* For its compiled kernels; it must outlive the Exec. NULL: none. */
 void exec_use_pool(Exec *x, Pool *p);
 /* Binds and checks arguments and sizes (graph_bind), plans, calls each kernel. out[i] gets tensors in
@@ -119,7 +123,7 @@ typedef struct EngineOptions {
 } EngineOptions;
 typedef struct Engine Engine;
 /* Config and weights must outlive it. Graphs are built and compiled at their first step. */
-Engine *engine_new(Env *e, const Config *c, const Weights *w, const EngineOptions *o);
+Engine *engine_new(Env *e, const Config *c, Weights *w, const EngineOptions *o);
 /* Does that now, for whatever number of tokens. all: for logits of every row. */
 bool engine_prepare(Engine *g, bool all, Err *err);
 /* Its feed fails with E_INPUT (no tokens, one outside the vocabulary, more than the context holds),

@@ -53,6 +53,37 @@ void scratch_remove(const char *dir, const char *const *file, int n);
 /* ---- load.c ------------------------------------------------------------------------------ */
 void *library_open(Env *e, const char *path); /* E_BUILD, with the reason */
 
+/* ---- stored.c: a program's weights in the storage that its kernels take -------------------------- */
+typedef struct StoredWeight {
+    bool as_f32, as_bf16;   /* some kernel takes it so */
+    int known;              /* 1 + its place in Weights; 0: it is none of them */
+    const uint16_t *bf16;   /* what is bound */
+    uint16_t *own;          /* narrowed from f32; NULL: not */
+    const float *own_from;  /* where that lay */
+    size_t own_bytes;
+} StoredWeight;
+
+typedef struct Stored {
+    const Graph *g;
+    Weights *weights; /* may be NULL */
+    StoredWeight *at; /* by weight of the graph */
+} Stored;
+
+void stored_init(Env *e, Stored *s, const Graph *g);
+void stored_want(Stored *s, int weight, bool bf16);
+void stored_use(Stored *s, Weights *w);
+/* For these arguments, in the graph's order: widens and narrows what is wanted and not there.
+ * False fills err. */
+bool stored_update(Stored *s, const Tensor *const *weight, Err *err);
+const uint16_t *stored_bf16(const Stored *s, int weight);
+void stored_release(Stored *s);
+
+/* ---- explain.c ----------------------------------------------------------------------------------------- */
+/* Fills err with why that call ended with this code; input: the arguments in the graph's order. Returns
+ * false. */
+bool call_failed(const Graph *g, const Program *p, const Call *call, const Tensor *const *input,
+                 const Sizes *z, int result, Err *err);
+
 /* ---- panels.c: packed operands of a program, laid out once ------------------------------------------ */
 typedef struct Panel {
     const Kernel *k;
@@ -63,7 +94,6 @@ typedef struct Panel {
     const void *from;   /* where the constant lay when it was filled */
     void *memory;
     size_t bytes;
-    bool lossy; /* a value that should come from bf16 does not */
 } Panel;
 
 typedef struct Panels {

@@ -250,7 +250,7 @@ int sizes_of(Arena *m, const Kernel *scheduled, const int64_t *tuned, bool few,
 
 typedef struct Slot { /* an operand's memory */
     Guarded source;   /* as the naive nest reads it */
-    Guarded panel;    /* as the candidate reads it, where that is packed */
+    Guarded stored;   /* as the candidate reads it, where that is packed or bf16 */
     Inputs in;        /* what it was filled with */
     int64_t n;        /* elements of the source */
     bool filled;

@@ -1,7 +1,8 @@
 /* verify_run.c - one candidate on one set of inputs at one size: what it must store is computed, then it is
  * called twice, and everything that it may have touched is looked at.
  *
- *     before     inputs in guarded buffers, packed operands in their panels, the reference
+ *     before     inputs in guarded buffers, operands once more as the candidate stores them, the
+ *                reference
  *     calls      poison the output, call, look at canaries and inputs; then again with another poison
  *     after      the output against the reference: compare.c */
 #include <math.h>
@@ -19,21 +20,31 @@ static size_t source_bytes(const VerifyRun *x, int operand)
     return (size_t)dtype_bytes(x->naive->operand.at[operand].dtype);
 }
 
-static bool is_packed(const VerifyRun *x, int operand)
+/* In panels or as bf16: not as the naive nest reads it. */
+static bool is_stored(const VerifyRun *x, int operand)
 {
-    return x->c->k->operand.at[operand].pack != NULL;
+    const Operand *o = &x->c->k->operand.at[operand];
+    return o->pack || o->bf16;
+}
+
+/* "'s panels", after the operand's name. */
+static const char *stored_as(const VerifyRun *x, int operand)
+{
+    return !is_stored(x, operand)                ? ""
+           : x->c->k->operand.at[operand].pack ? "'s panels"
+                                                 : "'s bf16 values";
 }
 
 /* The buffer that the candidate is given. */
 static const Guarded *buffer(const VerifyRun *x, int operand)
 {
-    return is_packed(x, operand) ? &x->slot[operand].panel : &x->slot[operand].source;
+    return is_stored(x, operand) ? &x->slot[operand].stored : &x->slot[operand].source;
 }
 
 static void release(Slot *s)
 {
     guarded_release(&s->source);
-    guarded_release(&s->panel);
+    guarded_release(&s->stored);
     *s = (Slot){.filled = false};
 }
 
@@ -63,21 +74,39 @@ static bool still_holds(const VerifyRun *x, int operand, int64_t n)
     return s->filled && o->constant && s->n == n && same && !sized;
 }
 
+/* What the candidate takes: the source, or the same as bf16. */
+static const void *taken(VerifyRun *x, int operand, int64_t n)
+{
+    const void *source = x->slot[operand].source.at;
+    if (!operand_takes_bf16(&x->c->k->operand.at[operand])) {
+        return source;
+    }
+    uint16_t *bf16 = arena_array(&x->e->kernel, uint16_t, n + 1);
+    check(bf16_narrow(bf16, source, n));
+    return bf16;
+}
+
 /* False: it does not fill its panels; the verdict says so. */
-static bool pack(VerifyRun *x, int operand)
+static bool store(VerifyRun *x, int operand)
 {
     Slot *s = &x->slot[operand];
     const Kernel *k = x->c->k;
+    const Operand *o = &k->operand.at[operand];
     int64_t n = kernel_span(k, operand, x->syms);
-    size_t bytes = (size_t)n * (size_t)operand_bytes(&k->operand.at[operand]);
+    size_t bytes = (size_t)n * (size_t)operand_bytes(o);
+    const void *from = taken(x, operand, kernel_given_span(k, operand, x->syms));
+    guarded_init(x->e, &s->stored, bytes, x->at_end, !x->o->in_process);
+    if (!o->pack) {
+        memcpy(s->stored.at, from, bytes);
+        return true;
+    }
     check(x->c->pack && x->c->pack[operand]);
-    guarded_init(x->e, &s->panel, bytes, x->at_end, !x->o->in_process);
-    memset(s->panel.at, 0xff, bytes); /* NaN, where it is left out */
-    int64_t filled = x->c->pack[operand](s->panel.at, s->source.at, x->syms);
+    memset(s->stored.at, 0xff, bytes); /* NaN, where it is left out */
+    int64_t filled = x->c->pack[operand](s->stored.at, from, x->syms);
     if (filled != n) {
         verdict_start(
             x->v, "The candidate fills %lld elements of the panels of %s, and must fill %lld",
-            (long long)filled, k->operand.at[operand].name, (long long)n);
+            (long long)filled, o->name, (long long)n);
         return verdict_wrong(x);
     }
     return true;
@@ -93,7 +122,7 @@ static bool place_input(VerifyRun *x, int operand)
         guarded_init(x->e, &s->source, (size_t)n * source_bytes(x, operand), x->at_end,
                      !x->o->in_process);
         inputs_fill(&x->in, x->naive, operand, x->syms, s->source.at, n);
-        if (is_packed(x, operand) && !pack(x, operand)) {
+        if (is_stored(x, operand) && !store(x, operand)) {
             return false;
         }
         s->hash = hash_bytes(buffer(x, operand)->at, buffer(x, operand)->bytes);
@@ -214,7 +243,7 @@ static bool canaries_intact(const VerifyRun *x)
                           "The candidate writes outside of its buffers: %lld bytes %s %s%s",
                           (long long)(where < 0 ? -where : where - (int64_t)g->bytes),
                           where < 0 ? "before" : "behind the end of",
-                          x->naive->operand.at[i].name, is_packed(x, i) ? "'s panels" : "");
+                          x->naive->operand.at[i].name, stored_as(x, i));
             return verdict_wrong(x);
         }
     }
@@ -226,8 +255,9 @@ static bool input_changed(VerifyRun *x, int operand)
 {
     Slot *s = &x->slot[operand];
     const char *name = x->naive->operand.at[operand].name;
-    if (is_packed(x, operand)) {
-        verdict_start(x->v, "The candidate overwrites the panels of its input %s", name);
+    if (is_stored(x, operand)) {
+        verdict_start(x->v, "The candidate overwrites its input %s%s", name,
+                      stored_as(x, operand));
         return verdict_wrong(x);
     }
     size_t size = source_bytes(x, operand);
