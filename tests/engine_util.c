@@ -11,18 +11,28 @@ static void open_body(Env *e, void *arg)
 {
     TestModel *m = arg;
     m->c = config_read(e, m->dir);
-    weights_load(e, &m->w, &m->c, m->dir, 2, NULL, NULL);
+    (m->keep ? weights_keep : weights_load)(e, &m->w, &m->c, m->dir, 2, NULL, NULL);
 }
 
-void test_model_open(TestModel *m, const char *dir)
+static void open_model(TestModel *m, const char *dir, bool keep)
 {
     const char *out = getenv("NC_BUILD");
-    *m = (TestModel){.dir = dir};
+    *m = (TestModel){.dir = dir, .keep = keep};
     env_init(&m->e);
     const char *cache =
         arena_printf(&m->e.model, "%s/test-cache", out ? out : "/tmp/nanocompile");
     setenv("NANOCOMPILE_CACHE", cache, 0);
     must_work(&m->e, open_body, m);
+}
+
+void test_model_open(TestModel *m, const char *dir)
+{
+    open_model(m, dir, false);
+}
+
+void test_model_keep(TestModel *m, const char *dir)
+{
+    open_model(m, dir, true);
 }
 
 void test_model_close(TestModel *m)
@@ -40,6 +50,7 @@ Engine *test_engine(TestModel *m, EngineWay way, unsigned without)
 
 typedef struct Made {
     TestModel *m;
+    bool in_place;
     Engine *g;
 } Made;
 
@@ -59,7 +70,8 @@ static void make_scheduled(Env *e, void *arg)
                        .hint = {.l1d_bytes = machine.l1d_bytes,
                                 .l2_bytes = machine.l2_bytes,
                                 .l3_bytes = machine.l3_bytes,
-                                .n_threads = 2},
+                                .n_threads = 2,
+                                .in_place = made->in_place},
                        .target = target_of(&machine),
                        .pool = m->pool};
     made->g = engine_new(e, &m->c, &m->w, &o);
@@ -68,6 +80,13 @@ static void make_scheduled(Env *e, void *arg)
 Engine *scheduled_engine(TestModel *m)
 {
     Made made = {.m = m};
+    must_work(&m->e, make_scheduled, &made);
+    return made.g;
+}
+
+Engine *in_place_engine(TestModel *m)
+{
+    Made made = {.m = m, .in_place = true};
     must_work(&m->e, make_scheduled, &made);
     return made.g;
 }

@@ -11,6 +11,7 @@
 typedef struct TestModel {
     Env e;
     const char *dir;
+    bool keep;
     Config c;
     Weights w;
     Picker picker;
@@ -18,12 +19,14 @@ typedef struct TestModel {
 } TestModel;
 
 void test_model_open(TestModel *m, const char *dir);
+void test_model_keep(TestModel *m, const char *dir); /* BF16 stays as it is */
 void test_model_close(TestModel *m);
 
 /* An engine of the model; the kernels are kept in a cache of the tests' own. */
 Engine *test_engine(TestModel *m, EngineWay way, unsigned without);
 /* C with the default schedules for this machine, on two threads: what `run` does. */
 Engine *scheduled_engine(TestModel *m);
+Engine *in_place_engine(TestModel *m); /* without panels */
 /* Feeds n ids; the logits hold until the next call. */
 const float *must_feed(Engine *g, const int32_t *ids, int n, bool all);
 /* n greedy tokens behind prompt, from an empty cache. */

@@ -299,14 +299,15 @@ typedef struct Tiny {
     Weights w;
     Ticks ticks;
     int n_threads;
+    bool keep;
 } Tiny;
 
 static void load_tiny(Env *e, void *arg)
 {
     Tiny *t = arg;
     t->c = config_read(e, "tests/data/tiny-qwen2");
-    weights_load(e, &t->w, &t->c, "tests/data/tiny-qwen2", t->n_threads, count_ticks,
-                 &t->ticks);
+    (t->keep ? weights_keep : weights_load)(e, &t->w, &t->c, "tests/data/tiny-qwen2",
+                                            t->n_threads, count_ticks, &t->ticks);
 }
 
 Test(model_weights, bf16_weights_are_widened_and_their_source_stays_known)
@@ -328,6 +329,71 @@ Test(model_weights, bf16_weights_are_widened_and_their_source_stays_known)
             cr_assert_eq(bits_of(((float *)x->data)[k]), (uint32_t)h << 16);
         }
     }
+    weights_release(&t.w);
+    env_release(&e);
+}
+
+Test(model_weights, bf16_may_be_kept_as_it_is_and_widened_when_somebody_asks)
+{
+    Env e;
+    env_init(&e);
+    Tiny t = {.n_threads = 3, .keep = true};
+    must_work(&e, load_tiny, &t);
+    cr_assert_eq(t.w.bf16_bytes, 2 * 2124896);
+    cr_assert_lt(t.w.memory_bytes, t.w.bf16_bytes + 64 * 50);
+    for (int i = 0; i < t.w.n; i++) {
+        Tensor *x = &t.w.tensor[i].t;
+        const uint16_t *kept = weights_bf16(&t.w, i);
+        cr_assert_null(x->data);
+        cr_assert_eq((uintptr_t)kept % 64, 0);
+        cr_assert(!memcmp(kept, t.w.source[i]->data, 2 * (size_t)tensor_count(x)));
+        cr_assert_eq(weights_find(&t.w, t.w.tensor[i].name), i);
+        cr_assert(weights_widen(&t.w, i, NULL));
+        const float *once = x->data;
+        cr_assert(weights_widen(&t.w, i, NULL));
+        cr_assert_eq(x->data, once);
+        for (int64_t k = 0; k < tensor_count(x); k++) {
+            cr_assert_eq(bits_of(once[k]), (uint32_t)kept[k] << 16);
+        }
+    }
+    cr_assert_eq(weights_find(&t.w, "model.embed"), -1);
+    weights_release(&t.w);
+    env_release(&e);
+}
+
+static int n_marked(const Graph *g)
+{
+    int n = 0;
+    for (int i = 0; i < g->weights.n; i++) {
+        n += g->weights.at[i]->attr.from_bf16;
+    }
+    return n;
+}
+
+static void mark_tiny(Env *e, void *arg)
+{
+    Tiny *t = arg;
+    Graph *of_weights = qwen2_build(e, &t->c, -1, true), *of_file, *all, *none;
+    weights_mark(&t->w, of_weights);
+    cr_expect_eq(n_marked(of_weights), 50);
+    of_file = qwen2_build(e, &t->c, -1, true);
+    graph_mark_from(e, of_file, "tests/data/tiny-qwen2");
+    cr_expect_eq(n_marked(of_file), 50);
+    all = qwen2_build(e, &t->c, -1, true);
+    graph_mark_bf16(all);
+    cr_expect_eq(n_marked(all), 50);
+    none = qwen2_build(e, &t->c, -1, true);
+    graph_mark_from(e, none, "tests"); /* has no weights */
+    cr_expect_eq(n_marked(none), 0);
+}
+
+Test(model_weights, graphs_are_marked_with_what_comes_as_bf16)
+{
+    Env e;
+    env_init(&e);
+    Tiny t = {.n_threads = 1, .keep = true};
+    must_work(&e, load_tiny, &t);
+    must_work(&e, mark_tiny, &t);
     weights_release(&t.w);
     env_release(&e);
 }
@@ -365,6 +431,7 @@ static double status_bytes(const char *name)
 
 typedef struct Big {
     const char *config, *dir;
+    bool keep;
     Config c;
     Weights w;
 } Big;
@@ -379,11 +446,11 @@ static void make_big(Env *e, void *arg)
 static void load_big(Env *e, void *arg)
 {
     Big *b = arg;
-    weights_load(e, &b->w, &b->c, b->dir, 2, NULL, NULL);
+    (b->keep ? weights_keep : weights_load)(e, &b->w, &b->c, b->dir, 2, NULL, NULL);
 }
 
-/* Keeping the file's pages would make it 1.5. */
-Test(model_weights, peak_memory_is_the_f32_weights_and_at_most_15_percent)
+/* Keeping the file's pages would make it 1.5, or 2. */
+static void check_peak(bool keep)
 {
     Env e, before;
     env_init(&e);
@@ -392,7 +459,7 @@ Test(model_weights, peak_memory_is_the_f32_weights_and_at_most_15_percent)
     write_text(temp_path(&d, "config.json"),
                config_text("hidden_size", "512", "intermediate_size", "2048",
                            "num_hidden_layers", "6", "vocab_size", "20000", NULL));
-    Big b = {.config = temp_path(&d, "config.json"), .dir = temp_path(&d, "m")};
+    Big b = {.config = temp_path(&d, "config.json"), .dir = temp_path(&d, "m"), .keep = keep};
     must_work(&before, make_big, &b);
     FILE *f = fopen("/proc/self/clear_refs", "w");
     if (!f || fputs("5", f) < 0 || fclose(f) != 0) {
@@ -400,8 +467,9 @@ Test(model_weights, peak_memory_is_the_f32_weights_and_at_most_15_percent)
     }
     double start = status_bytes("VmRSS:");
     must_work(&e, load_big, &b);
-    double grown = status_bytes("VmHWM:") - start, weights = (double)b.w.f32_bytes;
-    cr_assert_gt(weights, 120e6);
+    double grown = status_bytes("VmHWM:") - start;
+    double weights = (double)(keep ? b.w.bf16_bytes : b.w.f32_bytes);
+    cr_assert_gt(weights, 60e6);
     cr_assert(grown > weights && grown < 1.15 * weights, "%g times the weights",
               grown / weights);
     weights_release(&b.w);
@@ -410,16 +478,29 @@ Test(model_weights, peak_memory_is_the_f32_weights_and_at_most_15_percent)
     temp_remove(&d);
 }
 
+Test(model_weights, peak_memory_is_the_f32_weights_and_at_most_15_percent)
+{
+    check_peak(false);
+}
+
+Test(model_weights, peak_memory_of_what_is_kept_is_half_of_that)
+{
+    check_peak(true);
+}
+
 /* ---- faults ------------------------------------------------------------------------ */
 
 static bool load_once(void *ctx, Err *err)
 {
-    (void)ctx;
+    const bool *keep = ctx;
     Env e;
     env_init(&e);
-    Tiny t = {.n_threads = 2};
-    bool ok = env_try(&e, load_tiny, &t);
-    if (ok) {
+    Tiny t = {.n_threads = 2, .keep = keep != NULL};
+    bool loaded = env_try(&e, load_tiny, &t), ok = loaded && weights_widen(&t.w, 0, err);
+    if (!loaded) {
+        *err = e.err;
+    }
+    if (loaded) {
         weights_release(&t.w);
     } else {
         *err = e.err;
@@ -434,5 +515,6 @@ Test(model_weights, a_call_that_fails_is_reported_and_leaves_nothing_open)
                                         "read", "madvise", "munmap", "alloc"};
     for (size_t i = 0; i < countof(calls); i++) {
         cr_assert_gt(fault_loop(calls[i], load_once, NULL), 0, "%s is not called", calls[i]);
+        cr_assert_gt(fault_loop(calls[i], load_once, &(bool){true}), 0);
     }
 }

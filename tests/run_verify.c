@@ -39,6 +39,14 @@ static const Right families[] = {
       "split k 32 peel; split n 4 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; unroll n.i; "
       "par n.o",
       "split k 5 switch"}},
+    {widened_text,
+     {13},
+     {"store b bf16",
+      "split n 32 pad; split m 6 switch; order n.o m.o k m.i n.i; vec n.i; unroll m.i; fma; "
+      "pack b n.o,k,n.i; store b bf16; par n.o",
+      "split n 32 pad; order n.o m k n.i; vec n.i; pack b n.o,k,n.i; par n.o",
+      "split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; store b bf16; prefetch b k.o "
+      "64; par m"}},
     {long_text,
      {3},
      {"split k 16 peel; order m n k.o k.i; acc k.i; vec k.i; fma; par m",

@@ -126,6 +126,20 @@ static int32_t overwrite_panels(void *const *p, const int64_t *syms, int part, i
     return code;
 }
 
+static int32_t overwrite_bf16(void *const *p, const int64_t *syms, int part, int n_parts)
+{
+    int32_t code = right(p, syms, part, n_parts);
+    ((uint16_t *)p[2])[1664] = 0x42c8;
+    return code;
+}
+
+static int32_t write_behind_bf16(void *const *p, const int64_t *syms, int part, int n_parts)
+{
+    int32_t code = right(p, syms, part, n_parts);
+    ((volatile uint16_t *)p[2])[1665] = 1;
+    return code;
+}
+
 static int32_t skip_last_part(void *const *p, const int64_t *syms, int part, int n_parts)
 {
     return part == n_parts - 1 && n_parts > 1 ? 0 : right(p, syms, part, n_parts);
@@ -210,7 +224,11 @@ PLANT(a_result_right_only_on_the_first_call, product_text, PANELS, right_only_on
 PLANT(an_input_overwritten, product_text, PANELS, overwrite_input, {12},
       "overwrites its input: a[3] was ")
 PLANT(panels_overwritten, product_text, PANELS, overwrite_panels, {12},
-      "overwrites the panels of its input b")
+      "overwrites its input b's panels")
+PLANT(bf16_overwritten, widened_text, ALONG_K "; store b bf16", overwrite_bf16, {12},
+      "overwrites its input b's bf16 values")
+PLANT(a_write_behind_bf16, widened_text, ALONG_K "; store b bf16", write_behind_bf16, {12},
+      "writes outside of its buffers: 0 bytes behind the end of b's bf16 values")
 PLANT(part_2_of_2_missing, product_text, PANELS, skip_last_part, {12}, "is never written")
 PLANT(a_bad_index_not_reported, lookup_text, "par i", never_fail, {6},
       "returns 0 from its first call, and must return 1")

@@ -31,15 +31,34 @@ typedef struct ModelCase {
     int64_t usual; /* rows that the schedules are chosen for; -1: any */
     unsigned without;
     bool in_place;
+    bool bf16; /* the weights come from that */
 } ModelCase;
+
+/* Whatever is a table or a matrix is stored as it came; gains and biases need not be. */
+static void matrices_are_bf16(void)
+{
+    int n = 0;
+    for (int i = 0; i < bulk.bench.n; i++) {
+        const Kernel *k = bulk.bench.at[i].k;
+        for (int o = 0; o < k->operand.n; o++) {
+            bool matrix = k->operand.at[o].from_bf16 && kernel_span(k, o, NULL) > 512;
+            cr_expect(!matrix || k->operand.at[o].bf16, "%s: %s", k->schedule, k->text);
+            n += matrix;
+        }
+    }
+    cr_expect_geq(n, 6);
+}
 
 static void check_model(Env *e, void *arg)
 {
     const ModelCase *c = arg;
     PickHint hint = hint_at(target_named(c->target), 2, c->usual);
     hint.in_place = c->in_place;
-    const Program *p = compiled(e, model_graph(e, size_odd, true), c->without, NULL);
-    bulk_add_defaults(&bulk, p, &hint);
+    Graph *g = model_graph(e, size_odd, true);
+    if (c->bf16) {
+        graph_mark_bf16(g);
+    }
+    bulk_add_defaults(&bulk, compiled(e, g, c->without, NULL), &hint);
     for (int i = 0; c->in_place && i < bulk.bench.n; i++) {
         cr_expect_not(strstr(bulk.bench.at[i].k->schedule, "pack"), "%s",
                       bulk.bench.at[i].k->schedule);
@@ -49,6 +68,9 @@ static void check_model(Env *e, void *arg)
         bulk_check(&bulk, rows[i], (int64_t)(i * 5) % 11, i);
     }
     bench_close(&bulk.bench);
+    if (c->bf16) {
+        matrices_are_bf16();
+    }
 }
 
 static void run_model(ModelCase c)
@@ -61,32 +83,57 @@ static void run_model(ModelCase c)
 
 Test(schedules_default, model_on_avx512_for_any_rows)
 {
-    run_model((ModelCase){"avx512", -1, 0, false});
+    run_model((ModelCase){"avx512", -1, 0, false, false});
 }
 
 Test(schedules_default, model_on_avx512_for_one_row)
 {
-    run_model((ModelCase){"avx512", 1, 0, false});
+    run_model((ModelCase){"avx512", 1, 0, false, false});
 }
 
 Test(schedules_default, model_on_avx2_for_thirteen_rows)
 {
-    run_model((ModelCase){"avx2", 13, 0, false});
+    run_model((ModelCase){"avx2", 13, 0, false, false});
 }
 
 Test(schedules_default, model_on_generic_unfused)
 {
-    run_model((ModelCase){"generic", -1, ALL_STAGES, false});
+    run_model((ModelCase){"generic", -1, ALL_STAGES, false, false});
 }
 
 Test(schedules_default, model_on_avx512_in_place)
 {
-    run_model((ModelCase){"avx512", -1, 0, true});
+    run_model((ModelCase){"avx512", -1, 0, true, false});
 }
 
 Test(schedules_default, model_on_avx2_for_one_row_in_place)
 {
-    run_model((ModelCase){"avx2", 1, 0, true});
+    run_model((ModelCase){"avx2", 1, 0, true, false});
+}
+
+Test(schedules_default, model_from_bf16_in_place)
+{
+    run_model((ModelCase){"avx512", -1, 0, true, true});
+}
+
+Test(schedules_default, model_from_bf16_for_one_row_in_place)
+{
+    run_model((ModelCase){"avx512", 1, 0, true, true});
+}
+
+Test(schedules_default, model_from_bf16_in_place_on_avx2)
+{
+    run_model((ModelCase){"avx2", 1, 0, true, true});
+}
+
+Test(schedules_default, model_from_bf16_in_panels_on_sse)
+{
+    run_model((ModelCase){"sse4.2", 3, 0, false, true});
+}
+
+Test(schedules_default, model_from_bf16_on_generic_unfused)
+{
+    run_model((ModelCase){"generic", -1, ALL_STAGES, true, true});
 }
 
 typedef struct GraphCase {

@@ -49,9 +49,11 @@ static void visit_all(Env *e, void *arg)
     for (size_t i = 0; i < countof(usual); i++) {
         PickHint hint = hint_at(target_named(i % 2 ? "avx2" : "avx512"), 2 + (int)i, usual[i]);
         hint.l2_bytes = 1 << 20;
-        visit_program(
-            compiled(e, model_graph(e, size_odd, true), i == 2 ? ALL_STAGES : 0, NULL), &hint,
-            v->each);
+        Graph *g = model_graph(e, size_odd, true);
+        if (i == 1) {
+            graph_mark_bf16(g);
+        }
+        visit_program(compiled(e, g, i == 2 ? ALL_STAGES : 0, NULL), &hint, v->each);
     }
     for (int i = 0; i < v->n_graphs; i++) {
         Rng r;

@@ -67,14 +67,8 @@ static void fill_weight(const Tensor *t, const char *name, uint64_t seed)
 /* A model folder's own weights; a config.json alone, or a folder without weights, has none. */
 static void load_weights(Env *e, const Source *s, Weights *w)
 {
-    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
-    struct stat st;
     Machine machine;
-    bool has = false;
-    for (size_t i = 0; i < countof(names); i++) {
-        has = has || !os.stat(arena_printf(&e->kernel, "%s/%s", s->path, names[i]), &st);
-    }
-    if (has) {
+    if (checkpoint_there(e, s->path)) {
         Config c = config_read(e, s->path);
         machine_read(e, "", &machine);
         weights_load(e, w, &c, s->path, machine.n_threads, terminal_progress(),

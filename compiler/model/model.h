@@ -173,6 +173,7 @@ typedef struct Checkpoint {
  * E_IO or E_SYNTAX and holds nothing then. */
 void checkpoint_open(Env *e, Checkpoint *c, const char *path);
 void checkpoint_release(Checkpoint *c);
+bool checkpoint_there(Env *e, const char *dir); /* in that folder? */
 const FileTensor *checkpoint_find(const Checkpoint *c, const char *name); /* NULL: none */
 int64_t file_tensor_count(const FileTensor *t);                           /* elements */
 void file_tensor_print(Env *e, const FileTensor *t, Buf *out); /* "name" BF16[4, 8] */
@@ -239,9 +240,13 @@ int weights_find(const Weights *w, const char *name);       /* -1: there is none
 const uint16_t *weights_bf16(const Weights *w, int tensor); /* NULL: it is not kept so */
 /* Gives tensor i its data, if it has none. False: err says that memory is short. */
 bool weights_widen(Weights *w, int i, Err *err);
-/* Says in the graph which of its weights are kept as bf16 (Attr.from_bf16). */
-void weights_mark(const Weights *w, Graph *g);
 void weights_release(Weights *w);
+
+/* ---- marks.c: Attr.from_bf16 of a graph's weights ------------------------------------- */
+void weights_mark(const Weights *w, Graph *g); /* those that are kept so */
+/* Those that are BF16 in the folder; none, where it has no weights. Fails as checkpoint_open. */
+void graph_mark_from(Env *e, Graph *g, const char *dir);
+void graph_mark_bf16(Graph *g); /* all */
 
 /* ---- synth.c: a model folder of any config, with seeded random weights ----------------- */
 

@@ -251,10 +251,11 @@ static void open_index(Env *e, Checkpoint *c, const char *path)
     json_visit(e, path, text, len, read_index, &x);
 }
 
-/* The file that a folder means: the single one, else the index. */
+static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
+
+/* The file that a folder means: the single one, else the index. NULL: neither is there. */
 static const char *in_folder(Env *e, const char *folder)
 {
-    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
     struct stat st;
     for (size_t i = 0; i < countof(names); i++) {
         const char *path = arena_printf(&e->model, "%s/%s", folder, names[i]);
@@ -262,7 +263,12 @@ static const char *in_folder(Env *e, const char *folder)
             return path;
         }
     }
-    fail(e, E_IO, "%s holds neither %s nor %s.", folder, names[0], names[1]);
+    return NULL;
+}
+
+bool checkpoint_there(Env *e, const char *dir)
+{
+    return in_folder(e, dir) != NULL;
 }
 
 static bool ends_with(const char *s, const char *tail)
@@ -279,7 +285,11 @@ static void open_path(Env *e, void *arg)
         fail(e, E_IO, "%s: %s.", c->path, strerror(errno));
     }
     if (S_ISDIR(st.st_mode)) {
-        c->path = in_folder(e, c->path);
+        const char *folder = c->path;
+        c->path = in_folder(e, folder);
+        if (!c->path) {
+            fail(e, E_IO, "%s holds neither %s nor %s.", folder, names[0], names[1]);
+        }
     }
     if (ends_with(c->path, ".json")) {
         open_index(e, c, c->path);

@@ -212,14 +212,6 @@ bool weights_widen(Weights *w, int i, Err *err)
     return true;
 }
 
-void weights_mark(const Weights *w, Graph *g)
-{
-    for (int i = 0; i < g->weights.n; i++) {
-        int at = weights_find(w, g->weights.at[i]->attr.name);
-        g->weights.at[i]->attr.from_bf16 = at >= 0 && weights_bf16(w, at);
-    }
-}
-
 void weights_release(Weights *w)
 {
     for (int i = 0; w->widened && i < w->n; i++) {

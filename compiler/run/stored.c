@@ -42,19 +42,21 @@ static void release(StoredWeight *w)
     w->own_from = NULL;
 }
 
+/* At a new address, even where the old one is free again: panels are told by it that they are stale. */
 static bool narrow(const Stored *s, int weight, const Tensor *t, Err *err)
 {
     StoredWeight *w = &s->at[weight];
     int64_t n = tensor_count(t);
-    release(w);
-    w->own_bytes = (size_t)(n ? n : 1) * sizeof *w->own;
+    size_t bytes = (size_t)(n ? n : 1) * sizeof *w->own;
     void *own =
-        os.mmap(NULL, w->own_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        os.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (own == MAP_FAILED) {
         return err_set(err, E_NOMEM, "There is no memory for weight \"%.64s\" as bf16: %s.",
                        name_of(s, weight), strerror(errno));
     }
+    release(w);
     w->own = own;
+    w->own_bytes = bytes;
     if (!bf16_narrow(own, t->data, n)) {
         return err_set(err, E_INPUT,
                        "The weight \"%.64s\" is said to come from bf16, but some value is none.",

@@ -209,6 +209,18 @@ static void add_program(const Workplace *w, Items *out, const Program *p, const 
     }
 }
 
+/* Marked as its weights come; the built-in model's come as BF16. */
+static Graph *model_graph(const Workplace *w, const Config *config)
+{
+    Graph *g = qwen2_build(w->e, config, -1, true);
+    if (w->o->model) {
+        graph_mark_from(w->e, g, w->o->model);
+    } else {
+        graph_mark_bf16(g);
+    }
+    return g;
+}
+
 static void add_model(const Workplace *w, Items *out)
 {
     static const struct {
@@ -222,7 +234,7 @@ static void add_model(const Workplace *w, Items *out)
         int64_t size[MAX_SYMBOLS] = {0};
         Compile c = {.env = e, .cache = true};
         Sym seq = sym_intern(e, "seq", 3);
-        Graph *g = qwen2_build(e, &config, -1, true);
+        Graph *g = model_graph(w, &config);
         c.known.bound[seq] = phases[i].seq == 1;
         c.known.value[seq] = phases[i].seq;
         Program *p = compile_model(&c, g);
