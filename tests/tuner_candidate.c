@@ -149,6 +149,24 @@ Test(tuner_candidate, acceptance_6_hang_in_the_compiler_ends_at_its_limit)
     cr_expect_eq(b.out[1].status, STATUS_OK, "%s", b.out[1].why);
 }
 
+/* The limit is the batch's: the compiler's own would be much later. What the others made is kept. */
+Test(tuner_candidate, a_6_hang_in_the_compiler_ends_with_its_batch_and_spares_the_others)
+{
+    static const char *const s[] = {"split n 5 pad", "order n m k", "split n 7 peel",
+                                    "split n 9 peel"};
+    Batch b = batch_of(s, countof(s));
+    Toolchain tc = stubborn(&b, "schedule: split n [59]", "sleep 100");
+    tc.timeout_ms = 1000000;
+    tc.until_ns = os_now_ns() + 9000000000;
+    b.tc = &tc;
+    must_work(&lab.w.e, make, &b);
+    for (int i = 0; i < b.n; i++) {
+        bool hangs = i == 0 || i == 3;
+        cr_expect_eq(b.out[i].status, hangs ? STATUS_CC_TIMEOUT : STATUS_OK, "%d: %s", i,
+                     b.out[i].why);
+    }
+}
+
 Test(tuner_candidate, an_interrupt_is_not_a_candidates_end)
 {
     static const char *const s[] = {"split n 11 peel"};

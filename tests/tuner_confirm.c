@@ -267,6 +267,48 @@ Test(tuner_confirm, more_time_opens_a_search_again)
     session_release(x.session);
 }
 
+static bool ask_search(void *ctx, uint64_t *index)
+{
+    return search_ask(ctx, index);
+}
+
+static void tell_search(void *ctx, uint64_t index, Status status, double ln_ratio)
+{
+    search_tell(ctx, index, status, ln_ratio);
+}
+
+/* Time ends within a batch, of which the strategy hears as a whole: the rest of it comes first when
+ * there is more. */
+Test(tuner_confirm, what_was_asked_for_and_not_measured_comes_when_there_is_more_time)
+{
+    Steered x;
+    Search search, again;
+    SearchSpace space = {.n = 1000};
+    world.n_candidates = 1000;
+    search_init(&env, &env.model, &search, STRATEGY_RANDOM, &space, 5, 8);
+    search_init(&env, &env.model, &again, STRATEGY_RANDOM, &space, 5, 1);
+    steer(&x, (Budget){.ns = 2000000000});
+    x.plan.strategy = (Proposer){.ctx = &search, .ask = ask_search, .tell = tell_search};
+    int n_partial = 0;
+    for (int i = 0; i < 60; i++) {
+        while (session_step(x.session)) {
+        }
+        n_partial += session_result(x.session)->n_trials % 8 != 0;
+        session_extend(x.session, 37000000);
+    }
+    cr_assert_gt(n_partial, 10);
+    cr_assert_gt(session_result(x.session)->n_trials, 30);
+    for (int i = 0, trial = 0; i < logged.entry.n; i++) {
+        uint64_t index;
+        if (logged.entry.at[i].kind == LOG_TRIAL) {
+            cr_assert(search_ask(&again, &index));
+            search_tell(&again, index, STATUS_OK, NAN);
+            cr_assert_eq(logged.entry.at[i].trial.index, index, "trial %d", trial++);
+        }
+    }
+    session_release(x.session);
+}
+
 Test(tuner_confirm, any_two_can_be_compared_and_a_copy_is_no_different)
 {
     Steered x;

@@ -102,31 +102,13 @@ static void keep_time_to_link(Making *x)
     }
 }
 
-static bool out_of_time(const Making *x)
-{
-    return x->compile.until_ns > 0 && os_now_ns() >= x->compile.until_ns;
-}
-
-/* Those that are left when the time for all of them is over. */
-static void end_late(Making *x)
-{
-    for (int i = 0; i < x->n; i++) {
-        if (x->k[i]) {
-            end(x, i, STATUS_CC_TIMEOUT,
-                "It was not compiled within the time that there was for its batch.");
-        }
-    }
-}
-
+/* When the time is over, what is not there yet is started and stopped at once. */
 static void build_objects(Env *e, Making *x)
 {
     while (!env_try(e, build_batch, x)) {
         Err err = e->err;
         if (err.code != E_BUILD || !end_named(x, &err)) {
             fail_err(e, &err);
-        }
-        if (out_of_time(x)) {
-            end_late(x);
         }
     }
 }

@@ -39,7 +39,17 @@ Job job_new(Env *e, char *const *argv)
     return (Job){.argv = argv, .said = arena_alloc(&e->kernel, SAID_BYTES)};
 }
 
-static bool start(Batch *b, Job *job)
+/* Of the time that is left for all, a third: one that hangs leaves some for the others. */
+static uint64_t limit_ns(const Toolchain *tc, uint64_t now_ns, int n_left)
+{
+    uint64_t most_ns = (uint64_t)tc->timeout_ms * 1000000u;
+    uint64_t left_ns = tc->until_ns > now_ns ? tc->until_ns - now_ns : 0;
+    uint64_t own_ns = n_left > 1 ? left_ns / 3 : left_ns;
+    return tc->until_ns > 0 && own_ns < most_ns ? own_ns : most_ns;
+}
+
+/* n_left: it and those to be started after it. */
+static bool start(Batch *b, Job *job, int n_left)
 {
     int fd[2];
     b->failed = job; /* until it runs */
@@ -53,15 +63,14 @@ static bool start(Batch *b, Job *job)
         os.close(fd[0]);
         return err_set(b->err, E_BUILD, "could not be started: %s", strerror(why));
     }
-    uint64_t now_ns = os_now_ns(), until_ns = b->tc->until_ns;
-    uint64_t deadline_ns = now_ns + (uint64_t)b->tc->timeout_ms * 1000000u;
+    uint64_t now_ns = os_now_ns();
     b->failed = NULL;
     b->at[b->n++] = (Running){
         .job = job,
         .pid = pid,
         .fd = fd[0],
         .start_ns = now_ns,
-        .deadline_ns = until_ns > 0 && until_ns < deadline_ns ? until_ns : deadline_ns,
+        .deadline_ns = now_ns + limit_ns(b->tc, now_ns, n_left),
     };
     return true;
 }
@@ -127,9 +136,8 @@ static bool look_after(Batch *b, Running *r, bool *gone)
     if (os_now_ns() < r->deadline_ns) {
         return true;
     }
-    int64_t limit_ns = (int64_t)(r->deadline_ns - r->start_ns);
     return err_set(b->err, E_BUILD, "did not finish within %g seconds and was stopped",
-                   limit_ns > 0 ? (double)limit_ns / 1e9 : 0);
+                   (double)(r->deadline_ns - r->start_ns) / 1e9);
 }
 
 /* Waits for output or an end, and handles what there is. */
@@ -171,9 +179,10 @@ static bool run_all(Batch *b, Job *job, int n, int n_parallel, const volatile in
             return err_set(b->err, E_INTERRUPT, "was interrupted");
         }
         if (next < n && b->n < n_parallel) {
-            if (!start(b, &job[next++])) {
+            if (!start(b, &job[next], n - next)) {
                 return false;
             }
+            next++;
         } else if (!attend(b)) {
             return false;
         }

@@ -342,23 +342,37 @@ static void take_slices(Turns *all)
     }
 }
 
+/* What one has is no more than what is left of all, should the budget be another now. */
+static void keep_within(Turns *all, Turn *t, uint64_t elapsed_ns)
+{
+    const Workplace *w = all->r->w;
+    uint64_t all_ns = w->o->budget.ns;
+    uint64_t most_ns = elapsed_ns + (all_ns > w->spent_ns ? all_ns - w->spent_ns : 0);
+    t->given_ns = all_ns > 0 && t->given_ns > most_ns ? most_ns : t->given_ns;
+}
+
 static void take_up(Turns *all)
 {
-    Workplace *w = all->r->w;
     DuelProcess any;
+    uint64_t *elapsed_ns = arena_array(&all->e->model, uint64_t, all->n);
     take_slices(all);
     for (int i = 0; i < all->n; i++) {
         Turn *t = &all->at[i];
         task_past_init(all->e, &t->task_past, all->r->in.db, all->r->in.run, t->item->id);
-        w->spent_ns += task_past_elapsed_ns(&t->task_past);
-        t->over = task_ended(all, t);
         t->past = task_past(&t->task_past);
+        t->over = task_ended(all, t);
         all->matches |= t->over || t->past.process(t->past.ctx, &all->e->kernel, 0, 0, &any);
+        elapsed_ns[i] = task_past_elapsed_ns(&t->task_past);
+        all->r->w->spent_ns += elapsed_ns[i];
+    }
+    env_reset_kernel(all->e);
+    for (int i = 0; i < all->n; i++) {
+        Turn *t = &all->at[i];
         if (t->given_ns > 0 && !t->over) {
+            keep_within(all, t, elapsed_ns[i]);
             start_session(all, t);
         }
     }
-    env_reset_kernel(all->e);
 }
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
