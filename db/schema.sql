@@ -599,8 +599,8 @@ LEFT JOIN build_site s ON s.build = b.id
 GROUP BY b.id;
 
 -- ---- v_phase_time: where the time of a run went, one line a task ----------------------------
--- duel_ns: all duels, those of trials (which measure_ns counts too) and matches. waited_ns: for
--- calm.
+-- duel_ns: all duels, those of trials (which verify_ns and measure_ns count too) and matches.
+-- waited_ns: for calm.
 CREATE VIEW v_phase_time AS
 SELECT rt.run, rt.task, rt.label,
     count(x.idx) AS n_trials,

@@ -85,33 +85,33 @@ Test(tuner_program, a_short_search_leaves_a_sound_record)
 
 Test(tuner_program, a_second_is_too_short_to_confirm_anything)
 {
-    Ran r = TUNE("--shape", "m=5,n=40,k=24", "--budget", "1s", "--db", db_file);
+    Ran r = TUNE(&env, "--shape", "m=5,n=40,k=24", "--budget", "1s", "--db", db_file);
     has(r, 0, "nothing can be confirmed in a budget of");
     has(r, 0, "no candidate was tried");
     has(SCHEDB(&env, "sql", "--db", db_file, "SELECT ending FROM run_task"), 0, "too-short");
-    has(TUNE("--kernel", "decode matmul", "--budget", "1s", "--dry-run"), 0,
+    has(TUNE(&env, "--kernel", "decode matmul", "--budget", "1s", "--dry-run"), 0,
         "nothing can be confirmed in it");
 }
 
 /* What a candidate costs is told from constants, and from trials where there are some. */
 Test(tuner_program, a_dry_run_is_an_estimate_that_can_be_true)
 {
-    Ran r = TUNE("--shape", "m=5,n=40,k=24", "--threads", "1", "--dry-run", "--budget", "10m",
-                 "--db", db_file);
+    Ran r = TUNE(&env, "--shape", "m=5,n=40,k=24", "--threads", "1", "--dry-run", "--budget",
+                 "10m", "--db", db_file);
     has(r, 0, "constants");
     const char *row = strstr(r.out, "matmul m=5"), *last = row ? strstr(row, " s ") : NULL;
     cr_assert(last, "%s", r.out);
     int n = atoi(last + 3);
     cr_expect(n > 100 && n < 20000, "%d of them in ten minutes: %s", n, r.out);
-    TUNE("-q", "--shape", "m=5,n=40,k=24", "--threads", "1", "--budget", "2trials", "--db",
-         db_file);
-    has(TUNE("--shape", "m=5,n=40,k=24", "--threads", "1", "--dry-run", "--db", db_file), 0,
-        "its earlier trials");
+    TUNE(&env, "-q", "--shape", "m=5,n=40,k=24", "--threads", "1", "--budget", "2trials",
+         "--db", db_file);
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--threads", "1", "--dry-run", "--db", db_file),
+        0, "its earlier trials");
 }
 
 Test(tuner_program, several_tasks_and_what_is_known_of_each_before_it_begins)
 {
-    Ran r = TUNE("--kernel", "decode elementwise h=", "--threads", "1", "--regime", "hot",
+    Ran r = TUNE(&env, "--kernel", "decode elementwise h=", "--threads", "1", "--regime", "hot",
                  "--budget", "2trials", "--db", db_file);
     has(r, 0, "decode elementwise h=2 i=1 j=64");
     has(r, 0, "share: of the model's time");
@@ -129,7 +129,7 @@ Test(tuner_program, several_tasks_and_what_is_known_of_each_before_it_begins)
 
 Test(tuner_program, time_is_dealt_out_in_slices_that_are_recorded)
 {
-    has(TUNE("--kernel", "decode elementwise h=", "--threads", "1", "--regime", "hot",
+    has(TUNE(&env, "--kernel", "decode elementwise h=", "--threads", "1", "--regime", "hot",
              "--budget", "12s", "--db", db_file),
         0, "strategy auto");
     has(SCHEDB(
@@ -147,7 +147,7 @@ Test(tuner_program, a_budget_of_a_minute_ends_within_a_candidates_limit_of_it)
         cr_skip_test("a minute by a real clock is part of the long campaign (NC_FULL)");
     }
     uint64_t from_ns = os_now_ns();
-    has(TUNE("--shape", "m=64,n=512,k=512", "--budget", "60s", "--db", db_file), 0,
+    has(TUNE(&env, "--shape", "m=64,n=512,k=512", "--budget", "60s", "--db", db_file), 0,
         "candidates in");
     double took_s = (double)(os_now_ns() - from_ns) / 1e9;
     cr_expect_leq(took_s, 60 + protocol_default().candidate_limit_s, "%.1f s", took_s);
@@ -171,8 +171,8 @@ Test(tuner_program, ctrl_c_ends_it_and_keeps_what_was_recorded)
     cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 130, "%d", status);
     has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
     has(SCHEDB(&env, "sql", "--db", db_file, "SELECT ending FROM run"), 0, "interrupted");
-    has(TUNE("--shape", "m=64,n=256,k=256", "--budget", "30s", "--quiet", "--resume", "--db",
-             db_file),
+    has(TUNE(&env, "--shape", "m=64,n=256,k=256", "--budget", "30s", "--quiet", "--resume",
+             "--db", db_file),
         0, "resumed");
     has(SCHEDB(&env, "sql", "--db", db_file, "SELECT ending FROM run"), 0, "finished");
     has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");

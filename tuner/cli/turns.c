@@ -3,38 +3,10 @@
  * trials is for each task, one after another. What was dealt is recorded, so that a run that is resumed gives every
  * session what it had; a session goes on from its own records. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tuner/cli/run.h"
-
-typedef struct Searching {
-    Search search;
-    SearchSpace space;
-} Searching;
-
-typedef struct Turn { /* a task and its session */
-    Item *item;
-    Searching searching;
-    TaskBuilder builder;
-    TaskRecord record;
-    TaskProgress progress;
-    TaskPast task_past;
-    Past past;
-    SessionPlan plan;
-    Session *session; /* NULL: it has not begun */
-    uint64_t given_ns;
-    bool over; /* it has ended, now or in the run before */
-} Turn;
-
-typedef struct Turns {
-    Env *e;
-    Record *r;
-    Turn *at;
-    int n;
-    bool matches; /* no time is dealt out any more */
-    bool stopped;
-} Turns;
+#include "tuner/cli/turns.h"
 
 /* ---- a session ------------------------------------------------------------------------------------- */
 
@@ -53,7 +25,7 @@ static void redo(void *ctx, uint64_t index)
     search_redo(&((Searching *)ctx)->search, index);
 }
 
-static void start_session(Turns *all, Turn *t)
+void turn_start(Turns *all, Turn *t)
 {
     Env *e = all->e;
     Workplace *w = all->r->w;
@@ -89,7 +61,7 @@ static void search_on(Turns *all, Turn *t)
 {
     while (session_step(t->session)) {
     }
-    all->stopped = session_result(t->session)->ending == ENDING_INTERRUPTED;
+    all->stopped |= session_result(t->session)->ending == ENDING_INTERRUPTED;
 }
 
 /* Once stopped, no match is begun: it is played when the run is resumed. */
@@ -140,123 +112,7 @@ static void attempt(Turns *all, Turn *t, Doing *what)
     t->over = true;
 }
 
-/* ---- what is left ------------------------------------------------------------------------------------ */
-
-/* One that has tried all keeps what its matches may need. */
-static uint64_t unused_ns(const Workplace *w, const Turn *t)
-{
-    const SessionResult *s = t->session && !t->over ? session_result(t->session) : NULL;
-    uint64_t rest_ns = s && t->given_ns > s->elapsed_ns ? t->given_ns - s->elapsed_ns : 0;
-    bool goes_on = s && (s->ending == ENDING_OPEN || s->ending == ENDING_BUDGET);
-    uint64_t matches_ns =
-        s && s->ending == ENDING_EXHAUSTED ? item_bid(w, t->item).start_ns : 0;
-    return goes_on || rest_ns < matches_ns ? rest_ns : matches_ns;
-}
-
-/* Of the budget, that nobody has. */
-static uint64_t left_ns(const Turns *all)
-{
-    const Workplace *w = all->r->w;
-    uint64_t taken_ns = w->spent_ns + (clock_ns() - w->start_ns);
-    for (int i = 0; i < all->n; i++) {
-        taken_ns += unused_ns(w, &all->at[i]);
-    }
-    return w->o->budget.ns > taken_ns ? w->o->budget.ns - taken_ns : 0;
-}
-
-static void give(Turns *all, Turn *t, const Bid *b, const Slice *s)
-{
-    Slice more = *s;
-    const SessionResult *r = t->session ? session_result(t->session) : NULL;
-    if (r && r->ending == ENDING_TOO_SHORT && t->given_ns > r->elapsed_ns) {
-        uint64_t has_ns = t->given_ns - r->elapsed_ns; /* it counted as left */
-        more.ns -= has_ns < more.ns ? has_ns : more.ns;
-    }
-    record_slice(all->r, t->item, b, &more);
-    if (t->session) {
-        session_extend(t->session, more.ns);
-    }
-    t->given_ns += more.ns;
-    if (!t->session) {
-        start_session(all, t);
-    }
-}
-
-/* ---- who is next --------------------------------------------------------------------------------------- */
-
-static bool can_go_on(SessionEnd ending)
-{
-    return ending == ENDING_OPEN || ending == ENDING_BUDGET || ending == ENDING_TOO_SHORT;
-}
-
-/* As measured, once there is something. */
-static Bid bid_of(const Turns *all, const Turn *t)
-{
-    const SessionResult *s = t->session ? session_result(t->session) : NULL;
-    Bid b = item_bid(all->r->w, t->item);
-    if (t->over || (s && !can_go_on(s->ending))) {
-        b.n_left = 0;
-        return b;
-    }
-    if (s && s->ending == ENDING_TOO_SHORT) { /* it takes longer than was expected */
-        b.start_ns = b.start_least_ns = 2 * t->given_ns;
-    }
-    if (!s || s->calibration.n_processes == 0 || s->ending == ENDING_TOO_SHORT) {
-        return b;
-    }
-    const Calibration *c = &s->calibration;
-    b.start_ns = b.start_least_ns = 0;
-    b.n_left -= s->n_trials;
-    b.n_barren = s->n_barren;
-    b.headroom = item_headroom(t->item, &c->probe, c->call_ns, exp(s->ln_default));
-    uint64_t before_ns = (uint64_t)c->n_processes * c->process_ns;
-    if (s->n_trials > 0 && s->elapsed_ns > before_ns) {
-        b.candidate_ns = (s->elapsed_ns - before_ns) / (uint64_t)s->n_trials;
-    }
-    return b;
-}
-
-/* Of the time of all tasks, as far as it was measured, else as expected. */
-static void set_shares(const Turns *all, Bid *bid)
-{
-    double expected = 0, measured = 0;
-    for (int i = 0; i < all->n; i++) {
-        const Turn *t = &all->at[i];
-        const SessionResult *s = t->session ? session_result(t->session) : NULL;
-        double call_ns = s ? s->calibration.call_ns : 0, was_ns = t->item->expect.default_ns;
-        bid[i].share = t->item->share * (call_ns > 0 ? call_ns / was_ns : 1);
-        expected += t->item->share;
-        measured += bid[i].share;
-    }
-    for (int i = 0; i < all->n && measured > 0; i++) {
-        bid[i].share *= expected / measured;
-    }
-}
-
-/* False: there is too little left for any. */
-static bool deal(Turns *all, int *who)
-{
-    Arena *m = &all->e->kernel;
-    Bid *bid = arena_array(m, Bid, all->n);
-    bool begun = false;
-    for (int i = 0; i < all->n; i++) {
-        bid[i] = bid_of(all, &all->at[i]);
-        begun |= all->at[i].session != NULL || all->at[i].over;
-    }
-    set_shares(all, bid);
-    uint64_t rest_ns = left_ns(all);
-    Slice s = bids_deal(bid, all->n, all->r->w->o->protocol.batch, rest_ns);
-    if (s.bid < 0 && !begun) { /* its session says why nothing comes of it */
-        s = (Slice){.bid = 0, .ns = rest_ns > 0 ? rest_ns : 1};
-    }
-    *who = s.bid;
-    Bid best = s.bid >= 0 ? bid[s.bid] : (Bid){0};
-    env_reset_kernel(all->e);
-    if (s.bid >= 0) {
-        give(all, &all->at[s.bid], &best, &s);
-    }
-    return s.bid >= 0;
-}
+/* ---- in turns -------------------------------------------------------------------------------------- */
 
 static void search_in_turns(Turns *all)
 {
@@ -266,7 +122,7 @@ static void search_in_turns(Turns *all)
             attempt(all, &all->at[i], search_on);
         }
     }
-    while (!all->stopped && !all->matches && deal(all, &who)) {
+    while (!all->stopped && !all->matches && turns_deal(all, &who)) {
         attempt(all, &all->at[who], search_on);
     }
 }
@@ -297,10 +153,9 @@ static void finish_all(Turns *all)
 {
     for (Turn *t; (t = next_to_finish(all)) != NULL;) {
         SessionEnd ending = session_result(t->session)->ending;
-        uint64_t more_ns = left_ns(all);
+        uint64_t more_ns = turns_left_ns(all);
         if (ending == ENDING_BUDGET && !all->stopped && more_ns > 0 && gain_of(t) > 0) {
-            Bid b = bid_of(all, t);
-            give(all, t, &b, &(Slice){.ns = more_ns});
+            turn_give(all, t, more_ns);
         }
         attempt(all, t, finish);
     }
@@ -318,12 +173,15 @@ static Turn *turn_of(Turns *all, int64_t task)
     return NULL;
 }
 
-static bool task_ended(const Turns *all, const Turn *t)
+/* *failed: its default did not run, which says nothing of the others. */
+static bool task_ended(const Turns *all, const Turn *t, bool *failed)
 {
     DbRunTask row;
-    return DB_ONE(all->r->in.db, RUN_TASK, &all->e->kernel, &row, all->r->in.run,
-                  t->item->id) &&
-           row.ended_ns != DB_NONE;
+    bool ended =
+        DB_ONE(all->r->in.db, RUN_TASK, &all->e->kernel, &row, all->r->in.run, t->item->id) &&
+        row.ended_ns != DB_NONE;
+    *failed = ended && row.ending && !strcmp(row.ending, "failed");
+    return ended;
 }
 
 /* Slices as they were dealt, and what was used of the whole by then. */
@@ -354,14 +212,16 @@ static void keep_within(Turns *all, Turn *t, uint64_t elapsed_ns)
 static void take_up(Turns *all)
 {
     DuelProcess any;
+    bool failed;
     uint64_t *elapsed_ns = arena_array(&all->e->model, uint64_t, all->n);
     take_slices(all);
     for (int i = 0; i < all->n; i++) {
         Turn *t = &all->at[i];
         task_past_init(all->e, &t->task_past, all->r->in.db, all->r->in.run, t->item->id);
         t->past = task_past(&t->task_past);
-        t->over = task_ended(all, t);
-        all->matches |= t->over || t->past.process(t->past.ctx, &all->e->kernel, 0, 0, &any);
+        t->over = task_ended(all, t, &failed);
+        all->matches |=
+            (t->over && !failed) || t->past.process(t->past.ctx, &all->e->kernel, 0, 0, &any);
         elapsed_ns[i] = task_past_elapsed_ns(&t->task_past);
         all->r->w->spent_ns += elapsed_ns[i];
     }
@@ -370,7 +230,7 @@ static void take_up(Turns *all)
         Turn *t = &all->at[i];
         if (t->given_ns > 0 && !t->over) {
             keep_within(all, t, elapsed_ns[i]);
-            start_session(all, t);
+            turn_start(all, t);
         }
     }
 }
@@ -382,7 +242,7 @@ static void search_by_trials(Turns *all)
     for (int i = 0; i < all->n && !all->stopped; i++) {
         Turn *t = &all->at[i];
         if (!t->over) {
-            start_session(all, t);
+            turn_start(all, t);
             attempt(all, t, search_on);
         }
         if (!t->over) {
