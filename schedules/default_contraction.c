@@ -15,9 +15,9 @@
 #define PREFETCH_ROWS 16384   /* the same for many rows, of which each tile takes its time */
 #define PREFETCH_CACHE 4096   /* bytes ahead in keys and values */
 #define MAX_ROWS 14           /* of a tile */
-#define UNKNOWN_ROWS 12     /* of a tile where m is not known: its tails cost less code */
-#define SMALL_WORK 20000    /* products that take less than waking another thread */
-#define ONE_ROW_COLUMNS_K 2 /* of one row: two streams of weights, four vectors wide */
+#define UNKNOWN_ROWS 12       /* of a tile where m is not known: its tails cost less code */
+#define SMALL_WORK 20000      /* products that take less than waking another thread */
+#define ONE_ROW_COLUMNS_K 2   /* of one row: two streams of weights, four vectors wide */
 #define ONE_ROW_VECTORS_K 4
 #define ATTENTION_COLUMNS_K 16 /* of one row and no weights: what ends a dot product is dear */
 #define ATTENTION_LANES_K 8
@@ -182,7 +182,7 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
                  .nr = n >= 1 && n < columns ? (int)n : columns,
                  .ku = 1,
                  .group = group,
-                 .prefetch = ahead                  ? PREFETCH_ONE_ROW
+                 .prefetch = ahead                ? PREFETCH_ONE_ROW
                              : group && !l->c.cut ? PREFETCH_CACHE
                                                   : 0,
                  .cut = l->c.cut != NULL,

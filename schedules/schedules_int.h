@@ -161,8 +161,8 @@ typedef struct RowRecipe {
 typedef struct PointRecipe {
     int lanes; /* along the last axis; 0: none */
     int tail;
-    int cut; /* the last axis is cut where conditions on it end */
-    int par; /* 1 + place of the axis that threads share; 0: none */
+    int cut;  /* the last axis is cut where conditions on it end */
+    int par;  /* 1 + place of the axis that threads share; 0: none */
     int bf16; /* constants that come from bf16 are stored so */
     int approx;
 } PointRecipe;

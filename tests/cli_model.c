@@ -99,6 +99,7 @@ Test(cli_model, run_says_the_same_whatever_is_left_out)
                                           "--without=specialise",
                                           "--without=fuse,cache,specialise",
                                           "--panels",
+                                          "--f32",
                                           "--naive",
                                           "--threads=1"};
     Talked want = TALK(&env, NULL, "run", "-m", TINY, FIRST, "--max-tokens", "40");
@@ -106,6 +107,21 @@ Test(cli_model, run_says_the_same_whatever_is_left_out)
         Talked t = TALK(&env, NULL, "run", "-m", TINY, FIRST, "--max-tokens", "40", options[i]);
         cr_expect_eq(t.status, 0, "%s", t.told);
         cr_expect_str_eq(t.said, want.said, "%s", options[i]);
+    }
+}
+
+Test(cli_model, run_says_how_weights_lie_in_memory)
+{
+    static const struct {
+        const char *option, *told;
+    } cases[] = {{"--by=c", "[weights: 4.2 MB as bf16]\n"},
+                 {"--f32", "[weights: 8.5 MB as f32]\n"},
+                 {"--naive", "[weights: 8.5 MB as f32]\n"},
+                 {"--by=interp", "[weights: 8.5 MB as f32]\n"}};
+    for (size_t i = 0; i < countof(cases); i++) {
+        Talked t =
+            TALK(&env, NULL, "run", "-m", TINY, FIRST, "--max-tokens", "1", cases[i].option);
+        tells(t, cases[i].told);
     }
 }
 

@@ -78,8 +78,8 @@ static void set_up(Setting *s, const char *schedule)
     bf16_widen(s->w, s->bf16, N);
     s->table = (NamedTensor){"w", {DT_F32, 2, {ROWS, COLUMNS}, NULL}};
     s->kept_at = s->bf16;
-    s->kept = (Weights){
-        .tensor = &s->table, .bf16 = &s->kept_at, .n = 1, .widened = &s->widened};
+    s->kept =
+        (Weights){.tensor = &s->table, .bf16 = &s->kept_at, .n = 1, .widened = &s->widened};
     must_work(&env, compile_tied, s);
 }
 
@@ -103,7 +103,8 @@ static void same_as_defined(Setting *s, float *w, const Tensor *y)
     cr_assert(!memcmp(want.data, y->data, 3 * ROWS * sizeof(float)));
 }
 
-static const char *const schedules[] = {"store b bf16", "pack b n,k; store b bf16", "pack b n,k"};
+static const char *const schedules[] = {"store b bf16", "pack b n,k; store b bf16",
+                                        "pack b n,k"};
 
 Test(run_stored, arguments_as_f32_are_narrowed_when_they_move)
 {

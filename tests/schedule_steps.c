@@ -302,7 +302,8 @@ Test(schedule, weights_stored_as_bf16_lose_nothing)
         "store b bf16",
         "pack b n,k",
         "store b bf16; split n 16 pad; order m n.o k n.i; vec n.i; pack b n.o,k,n.i; par m",
-        "split n 3 switch; split m 4 switch; split k 8 peel; order n.o m.o k.o m.i n.i k.i; acc "
+        "split n 3 switch; split m 4 switch; split k 8 peel; order n.o m.o k.o m.i n.i k.i; "
+        "acc "
         "k.i; vec k.i; unroll n.i; unroll m.i; fma; store b bf16; prefetch b k.o 64; par n.o",
         "split n 5 switch; order n.o m k n.i; unroll n.i; stage b n.o; store b bf16; par n.o",
         "split m 4 switch; order m.o n k m.i; unroll m.i; store b bf16; par m.o",

@@ -204,7 +204,8 @@ Test(tuner_operands, a_constant_may_be_stored_as_bf16_in_place)
 Test(tuner_operands, values_that_are_no_bf16_are_refused)
 {
     static const float third[128] = {[127] = 1.0f / 3};
-    Setting packed = {.n_copies = 2, .pack_a = {[B] = reversed}, .param = {[B] = (void *)third}};
+    Setting packed = {
+        .n_copies = 2, .pack_a = {[B] = reversed}, .param = {[B] = (void *)third}};
     Setting in_place = {.n_copies = 2, .bf16 = true, .param = {[B] = (void *)third}};
     must_fail(&env, set_up, &packed, E_INPUT, "is said to come from bf16, but some value is");
     must_fail(&env, set_up, &in_place, E_INPUT, "is said to come from bf16, but some value is");

@@ -335,10 +335,8 @@ int64_t machine_throttled(Env *e, const char *root);
 
 /* ---- bf16.c: bfloat16, the upper half of an f32, only ever as storage ------------ */
 float bf16_float(uint16_t h);
-/* n of them; from may lie at any address. */
-void bf16_widen(float *to, const void *from, int64_t n);
-/* False: some value has bits that bfloat16 lacks; they are lost. */
-bool bf16_narrow(uint16_t *to, const float *from, int64_t n);
+void bf16_widen(float *to, const void *from, int64_t n);      /* from: at any address */
+bool bf16_narrow(uint16_t *to, const float *from, int64_t n); /* false: bits are lost */
 
 /* ---- dtype.c --------------------------------------------------------------- */
 

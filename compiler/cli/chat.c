@@ -119,6 +119,7 @@ static void chat_model(Env *e, Model *m, void *arg)
     }
     speaker_init(e, &t.speaker, m, &o->sampling, true);
     model_load(e, m, false);
+    model_say_storage(m);
     fprintf(stderr, "[%s template, system prompt: %s]\n[%s; seed %llu; /help for help]\n",
             t.chat.template_name, o->system ? o->system : t.chat.default_system, t.speaker.says,
             (unsigned long long)t.speaker.seed);

@@ -189,6 +189,24 @@ void model_load(Env *e, Model *m, bool all)
     }
 }
 
+void model_say_storage(const Model *m)
+{
+    const Weights *w = &m->weights;
+    double f32_mb = (double)(w->f32_bytes - 2 * w->bf16_bytes) / 1e6;
+    double bf16_mb = (double)w->bf16_bytes / 1e6;
+    if (m->o->lib) {
+        return; /* it has its own, of which build tells */
+    }
+    fprintf(stderr, "[weights: ");
+    if (w->bf16_bytes) {
+        fprintf(stderr, "%.1f MB as bf16%s", bf16_mb, f32_mb > 0 ? ", " : "");
+    }
+    if (f32_mb > 0) {
+        fprintf(stderr, "%.1f MB as f32", f32_mb);
+    }
+    fprintf(stderr, "]\n");
+}
+
 /* ---- using one ----------------------------------------------------------------------- */
 
 typedef struct Use {

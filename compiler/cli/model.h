@@ -38,6 +38,7 @@ void model_tokenizer(Env *e, Model *m);
 /* Weights and compiled kernels, the dear part: to be called when all that can be refused has
  * been. all: for logits of every row, else of the last. */
 void model_load(Env *e, Model *m, bool all);
+void model_say_storage(const Model *m); /* a line to stderr: how its weights lie in memory */
 /* given, else the model that comes with the program. E_INPUT: it is not here. */
 const char *model_dir(Env *e, const char *given);
 

@@ -69,6 +69,7 @@ static void run_model(Env *e, Model *m, void *arg)
              ids.n, (long long)positions);
     }
     model_load(e, m, false);
+    model_say_storage(m);
     fprintf(stderr, "%s[%s; seed %llu]\n", says, speaker.says,
             (unsigned long long)speaker.seed);
     speaker_reply(e, &speaker, &ids, &r);

@@ -45,8 +45,9 @@ typedef struct Attr {
     int axis;                   /* iota reduce_* slice concat */
     int n_perm, perm[MAX_RANK]; /* permute */
     Dim start, stop;            /* slice */
-    bool from_bf16; /* weight: f32 that was widened from bfloat16, so it can be stored as that */
-    Shape at; /* update: where the value begins in the buffer, one offset an axis */
+    bool
+        from_bf16; /* weight: f32 that was widened from bfloat16, so it can be stored as that */
+    Shape at;      /* update: where the value begins in the buffer, one offset an axis */
 } Attr;
 
 typedef struct Node Node;

@@ -133,8 +133,8 @@ typedef struct Operand {
     /* y: the output; a b for a contraction; x0 x1 ... in order of first load. */
     const char *name;
     Dtype dtype;
-    bool constant;          /* weight or const: the same at every run */
-    bool from_bf16;         /* f32 whose low 16 bits are zero: it was widened from bfloat16 */
+    bool constant;  /* weight or const: the same at every run */
+    bool from_bf16; /* f32 whose low 16 bits are zero: it was widened from bfloat16 */
     bool bf16; /* the kernel reads it as bfloat16, by a schedule; widened when it is loaded */
     Vec(const Expr *) span; /* elements reached from its pointer: the largest of these */
     bool local; /* a buffer on the kernel's stack, not a parameter; its span is constant */
@@ -194,7 +194,8 @@ int operand_bytes(const Operand *o); /* of an element as the kernel reads it */
 bool operand_takes_bf16(const Operand *o);
 int operand_given_bytes(const Operand *o);
 int64_t kernel_span(const Kernel *k, int operand, const int64_t *syms); /* elements, >= 0 */
-int64_t kernel_given_span(const Kernel *k, int operand, const int64_t *syms); /* before packing */
+int64_t kernel_given_span(const Kernel *k, int operand,
+                          const int64_t *syms); /* before packing */
 
 /* ---- tree_print.c: the statement tree, as people read it --------------------------------------- */
 /* "for m in s0:" ... one statement a line */

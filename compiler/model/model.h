@@ -173,7 +173,7 @@ typedef struct Checkpoint {
  * E_IO or E_SYNTAX and holds nothing then. */
 void checkpoint_open(Env *e, Checkpoint *c, const char *path);
 void checkpoint_release(Checkpoint *c);
-bool checkpoint_there(Env *e, const char *dir); /* in that folder? */
+bool checkpoint_there(Env *e, const char *dir);                           /* in that folder? */
 const FileTensor *checkpoint_find(const Checkpoint *c, const char *name); /* NULL: none */
 int64_t file_tensor_count(const FileTensor *t);                           /* elements */
 void file_tensor_print(Env *e, const FileTensor *t, Buf *out); /* "name" BF16[4, 8] */
@@ -222,7 +222,7 @@ typedef struct Weights {
     size_t f32_bytes, bf16_bytes; /* of all tensors as f32; of those that are kept as bf16 */
     void *memory;                 /* what is not used in place; NULL: all is */
     size_t memory_bytes;
-    void **widened; /* by tensor: memory of those that were kept and then asked for */
+    void **widened;   /* by tensor: memory of those that were kept and then asked for */
     const char *note; /* as in Match */
     Checkpoint file;  /* open while the weights are in use */
 } Weights;

@@ -15,7 +15,7 @@ enum { CHUNK = 1 << 20 }; /* elements: one work item */
 
 typedef struct Piece { /* of one tensor */
     const FileTensor *from;
-    float *to;        /* NULL: kept */
+    float *to; /* NULL: kept */
     uint16_t *kept;
     int64_t first, n; /* elements */
 } Piece;

@@ -55,11 +55,11 @@ void *library_open(Env *e, const char *path); /* E_BUILD, with the reason */
 
 /* ---- stored.c: a program's weights in the storage that its kernels take -------------------------- */
 typedef struct StoredWeight {
-    bool as_f32, as_bf16;   /* some kernel takes it so */
-    int known;              /* 1 + its place in Weights; 0: it is none of them */
-    const uint16_t *bf16;   /* what is bound */
-    uint16_t *own;          /* narrowed from f32; NULL: not */
-    const float *own_from;  /* where that lay */
+    bool as_f32, as_bf16;  /* some kernel takes it so */
+    int known;             /* 1 + its place in Weights; 0: it is none of them */
+    const uint16_t *bf16;  /* what is bound */
+    uint16_t *own;         /* narrowed from f32; NULL: not */
+    const float *own_from; /* where that lay */
     size_t own_bytes;
 } StoredWeight;
 

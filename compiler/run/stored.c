@@ -58,9 +58,10 @@ static bool narrow(const Stored *s, int weight, const Tensor *t, Err *err)
     w->own = own;
     w->own_bytes = bytes;
     if (!bf16_narrow(own, t->data, n)) {
-        return err_set(err, E_INPUT,
-                       "The weight \"%.64s\" is said to come from bf16, but some value is none.",
-                       name_of(s, weight));
+        return err_set(
+            err, E_INPUT,
+            "The weight \"%.64s\" is said to come from bf16, but some value is none.",
+            name_of(s, weight));
     }
     w->own_from = t->data;
     return true;
@@ -79,8 +80,8 @@ static bool refuse(const Stored *s, int weight, Err *err)
 static bool need_f32(const Stored *s, int weight, const Tensor *t, Err *err)
 {
     const StoredWeight *w = &s->at[weight];
-    return has_data(t) || (w->known ? weights_widen(s->weights, w->known - 1, err)
-                                    : refuse(s, weight, err));
+    return has_data(t) ||
+           (w->known ? weights_widen(s->weights, w->known - 1, err) : refuse(s, weight, err));
 }
 
 static bool need_bf16(const Stored *s, int weight, const Tensor *t, Err *err)

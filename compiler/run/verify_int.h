@@ -80,11 +80,11 @@ typedef struct
     double most, *w, *w_size; /* as freivalds.c has them */
 } Folded;
 
-typedef struct Question {    /* a nest and its operands */
-    const Kernel *naive;     /* or a sample of it */
+typedef struct Question { /* a nest and its operands */
+    const Kernel *naive;  /* or a sample of it */
     /* The candidate's: order of its sums, its approximations. NULL: nothing is known of it. */
     const Kernel *scheduled;
-    void *const *params;     /* of the naive nest */
+    void *const *params; /* of the naive nest */
     const int64_t *n_elems, *syms;
     double unit; /* inputs were chosen so that products are multiples of it; 0: they were not */
     Folded *folded; /* kept while constant operands are what they are; NULL: nothing is kept */

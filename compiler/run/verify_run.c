@@ -30,9 +30,9 @@ static bool is_stored(const VerifyRun *x, int operand)
 /* "'s panels", after the operand's name. */
 static const char *stored_as(const VerifyRun *x, int operand)
 {
-    return !is_stored(x, operand)                ? ""
+    return !is_stored(x, operand)              ? ""
            : x->c->k->operand.at[operand].pack ? "'s panels"
-                                                 : "'s bf16 values";
+                                               : "'s bf16 values";
 }
 
 /* The buffer that the candidate is given. */
