@@ -144,7 +144,9 @@ Graph *source_graph(Env *e, const Source *s)
         fail(e, E_INPUT, "%s: --layers %d asks for more blocks than the model's %lld.", s->path,
              s->n_layers, (long long)c.n_layers);
     }
-    return qwen2_build(e, &c, s->n_layers, s->last_only);
+    Graph *g = qwen2_build(e, &c, s->n_layers, s->last_only);
+    folder_mark(e, &c, s->path, g);
+    return g;
 }
 
 static void print_times(const Compile *c)

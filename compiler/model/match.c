@@ -143,3 +143,51 @@ void match_require(Env *e, const Config *c, const Checkpoint *ck, const Match *m
              one_line(e, m->report));
     }
 }
+
+/* ---- what comes as BF16 ---- */
+
+void match_mark(const Match *m, Graph *g)
+{
+    for (int i = 0; i < g->weights.n; i++) {
+        Attr *a = &g->weights.at[i]->attr;
+        for (int k = 0; k < m->n; k++) {
+            if (m->found[k] && !strcmp(m->spec[k].name, a->name)) {
+                a->from_bf16 = m->found[k]->dtype == FD_BF16;
+            }
+        }
+    }
+}
+
+typedef struct Marking {
+    const Config *config;
+    const char *path;
+    Graph *g;
+    Checkpoint file;
+} Marking;
+
+static void mark(Env *e, void *arg)
+{
+    Marking *x = arg;
+    Match m;
+    checkpoint_open(e, &x->file, x->path);
+    weights_match(e, x->config, &x->file, &m);
+    match_mark(&m, x->g);
+}
+
+static void close_marked(void *arg)
+{
+    checkpoint_release(&((Marking *)arg)->file);
+}
+
+void folder_mark(Env *e, const Config *c, const char *path, Graph *g)
+{
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
+    struct stat st;
+    Marking x = {.config = c, .path = path, .g = g};
+    for (size_t i = 0; i < countof(names); i++) {
+        if (!os.stat(arena_printf(&e->kernel, "%s/%s", path, names[i]), &st)) {
+            env_finally(e, mark, close_marked, &x);
+            return;
+        }
+    }
+}

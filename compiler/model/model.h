@@ -210,6 +210,10 @@ typedef struct Match { /* a config's expected tensors against a checkpoint's */
 void weights_match(Env *e, const Config *c, const Checkpoint *ck, Match *m);
 /* Fails with E_INPUT where something does not match. */
 void match_require(Env *e, const Config *c, const Checkpoint *ck, const Match *m);
+/* Says in the graph which of its weights the files hold as BF16 (Attr.from_bf16). */
+void match_mark(const Match *m, Graph *g);
+/* The same from a model folder's files; one without weights, or another path, says nothing. */
+void folder_mark(Env *e, const Config *c, const char *path, Graph *g);
 
 typedef struct Weights {
     /* f32, for Args.weight; in the order of config_tensors. Without data: kept as bf16, and

@@ -223,6 +223,9 @@ static void add_model(const Workplace *w, Items *out)
         Compile c = {.env = e, .cache = true};
         Sym seq = sym_intern(e, "seq", 3);
         Graph *g = qwen2_build(e, &config, -1, true);
+        if (w->o->model) {
+            folder_mark(e, &config, w->o->model, g);
+        }
         c.known.bound[seq] = phases[i].seq == 1;
         c.known.value[seq] = phases[i].seq;
         Program *p = compile_model(&c, g);
