@@ -4,6 +4,8 @@
  * been compiled from yet. */
 #include "model/model_int.h"
 
+#include <string.h>
+
 static const char *name_of(const Node *weight)
 {
     return weight->attr.name;
@@ -14,6 +16,18 @@ void weights_mark(const Weights *w, Graph *g)
     for (int i = 0; i < g->weights.n; i++) {
         int at = weights_find(w, name_of(g->weights.at[i]));
         g->weights.at[i]->attr.from_bf16 = at >= 0 && weights_bf16(w, at);
+    }
+}
+
+void match_mark(const Match *m, Graph *g)
+{
+    for (int i = 0; i < g->weights.n; i++) {
+        Attr *a = &g->weights.at[i]->attr;
+        for (int k = 0; k < m->n; k++) {
+            if (m->found[k] && !strcmp(m->spec[k].name, a->name)) {
+                a->from_bf16 = m->found[k]->dtype == FD_BF16;
+            }
+        }
     }
 }
 

@@ -143,6 +143,7 @@ typedef struct LibraryPart { /* one way through the model */
 typedef struct LibraryParts {
     const Config *config;
     const Checkpoint *file;
+    Match match;                   /* of both */
     const char *model, *toolchain; /* for nc_facts */
     const Target *target;
     int64_t context;
@@ -166,6 +167,7 @@ typedef struct LibraryOptions {
     const Picker *picker;   /* asked for each part's kernels, part by part; NULL: naive nests */
     PickHint hint;
     const Target *target;
+    bool f32;            /* weights that come as BF16 are f32 in memory too */
     bool at_usual_sizes; /* the picker is told those that tune searches for; else none */
     const volatile int *stop;
     void (*explain)(void *ctx, int part, int kernel, const char **outcome, const char **why);

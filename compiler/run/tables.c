@@ -13,7 +13,6 @@ typedef struct Maker {
     Env *e;
     Arena *m;
     const LibraryParts *parts;
-    Match match;
     Sym size[N_NC_SIZES];
     Vec(NcWeight) weight;
     Vec(int) tensor; /* by weight: which of the match */
@@ -56,13 +55,16 @@ static void most_sizes(const Maker *k, const LibraryPart *part, int64_t value[MA
     value[k->size[NC_CAPACITY]] = k->parts->context;
 }
 
-static int64_t value_at_one(const Maker *k, Dim d, int64_t past)
+static int64_t bytes_at_one(const Maker *k, const Program *p, int64_t past)
 {
-    int64_t value[MAX_SYMBOLS] = {0};
+    int64_t value[MAX_SYMBOLS] = {0}, bytes = 0;
     value[k->size[NC_SEQ]] = 1;
     value[k->size[NC_PAST]] = past;
     value[k->size[NC_CAPACITY]] = k->parts->context;
-    return dim_value(d, value);
+    for (int i = 0; i < p->call.n; i++) {
+        bytes += call_bytes(p, &p->call.at[i], value);
+    }
+    return bytes;
 }
 
 /* The list of sizes that a call wants, once. */
@@ -119,20 +121,20 @@ static NcStorage storage_of(const FileTensor *t)
 static int add_weight(Maker *k, const char *name, NcStorage stored)
 {
     int tensor = 0;
-    while (strcmp(k->match.spec[tensor].name, name)) {
+    while (strcmp(k->parts->match.spec[tensor].name, name)) {
         tensor++;
-        check(tensor < k->match.n);
+        check(tensor < k->parts->match.n);
     }
     for (int i = 0; i < k->weight.n; i++) {
         if (k->tensor.at[i] == tensor && k->weight.at[i].stored == stored) {
             return i;
         }
     }
-    const FileTensor *t = k->match.found[tensor];
+    const FileTensor *t = k->parts->match.found[tensor];
     NcWeight w = {.name = name,
                   .shard = t->shard,
                   .offset = t->data - k->parts->file->shards.at[t->shard].map,
-                  .count = tensor_spec_count(&k->match.spec[tensor]),
+                  .count = tensor_spec_count(&k->parts->match.spec[tensor]),
                   .source = storage_of(t),
                   .stored = stored};
     if (stored == NC_BF16 && w.source != NC_BF16) {
@@ -189,7 +191,7 @@ static NcPlace place_of(Maker *k, const Lists *l, int buffer, const Operand *o)
     case BUF_CONST: return (NcPlace){NC_FIXED, add_fixed(k, b), 0};
     case BUF_WEIGHT:
         return (NcPlace){NC_WEIGHT,
-                         add_weight(k, b->name, o->bf16 && !o->pack ? NC_BF16 : NC_F32), 0};
+                         add_weight(k, b->name, operand_takes_bf16(o) ? NC_BF16 : NC_F32), 0};
     case BUF_OUTPUT: return (NcPlace){NC_LOGITS, 0, 0};
     default:
         return (NcPlace){!strcmp(b->name, "token_ids")    ? NC_IDS
@@ -204,8 +206,7 @@ static void add_param(Maker *k, Lists *l, const Kernel *kernel, const Call *call
     const Operand *o = &kernel->operand.at[i];
     const Arg *arg = &call->arg.at[i];
     NcPlace p = place_of(k, l, arg->buffer, o);
-    bool wide = o->pack || !o->bf16;
-    p.at += add_move(k, l, arg->offset, wide ? dtype_bytes(o->dtype) : operand_bytes(o));
+    p.at += add_move(k, l, arg->offset, operand_given_bytes(o));
     if (o->pack) {
         check(dim_is_const(arg->offset));
         p = (NcPlace){NC_PANEL, add_panel(k, kernel, i, p), 0};
@@ -326,10 +327,9 @@ static NcProgram make_program(Maker *k, int index)
         f.n_joins += l.call.at[i].parallel;
     }
     add_sites(k, index);
-    Dim bytes = program_bytes(k->e, p, NULL, NULL);
     f.arena_bytes = part->plan.arena_bytes;
-    f.bytes_first = value_at_one(k, bytes, 0);
-    f.bytes_last = value_at_one(k, bytes, k->parts->context - 1);
+    f.bytes_first = bytes_at_one(k, p, 0);
+    f.bytes_last = bytes_at_one(k, p, k->parts->context - 1);
     return (NcProgram){f,       l.call.at, l.param.at, l.param.n, l.sym.at,
                        l.sym.n, l.move.at, l.move.n,   l.term.at, part->all_rows};
 }
@@ -405,8 +405,6 @@ void tables_make(Env *e, const LibraryParts *parts, LibraryText *out)
         k.size[i] = sym_intern(e, names[i], strlen(names[i]));
     }
     map_init(&k.known, k.m);
-    weights_match(e, parts->config, parts->file, &k.match);
-    match_require(e, parts->config, parts->file, &k.match);
     for (int i = 0; i < parts->n; i++) {
         program[i] = make_program(&k, i);
     }
