@@ -302,7 +302,7 @@ CREATE TABLE process (
     took_ns INTEGER NOT NULL,
     exit_code INTEGER,
     signal INTEGER,
-    -- getrusage
+    -- getrusage, of all its life. max_rss: at least the tuner's own, as which it begins
     utime_ns INTEGER,
     stime_ns INTEGER,
     max_rss_bytes INTEGER,
@@ -311,13 +311,13 @@ CREATE TABLE process (
     voluntary_switches INTEGER,
     involuntary_switches INTEGER,
     -- the machine meanwhile
-    steal_jiffies INTEGER,
+    steal_jiffies INTEGER,           -- that a hypervisor gave to others, over all CPUs
     throttled INTEGER,               -- periods in which the control group was held back
-    load1 REAL,
+    load1 REAL,                      -- when it began
     load5 REAL,
     load15 REAL,
-    cpu_mhz REAL,
-    temperature REAL,                -- degrees Celsius
+    cpu_mhz REAL,                    -- of the CPU that it ran on, when it had ended
+    temperature REAL,                -- degrees Celsius, of the warmest zone, then
     -- probes before the first pair and behind the last one
     read_before REAL,                -- bytes a ns
     read_after REAL,

@@ -5,6 +5,7 @@
 #include "tests/helpers.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,6 +271,58 @@ Test(base_machine, throttled_periods_of_the_groups_that_can_hold_us_back_are_add
     put("proc/self/cgroup", "4:cpu,cpuacct:/c\n");
     put("sys/fs/cgroup/cpu,cpuacct/c/cpu.stat", "nr_periods 9\nnr_throttled 2\n");
     throttled_is(2);
+}
+
+/* ---- what it is doing ---- */
+
+static MachineLoad now;
+static int cpu;
+
+static void load_body(Env *e, void *root)
+{
+    machine_load(e, root, cpu, &now);
+}
+
+static const MachineLoad *load_of(int of_cpu)
+{
+    cpu = of_cpu;
+    must_work(&env, load_body, dir.path);
+    return &now;
+}
+
+Test(base_machine, what_it_is_doing_is_read_from_its_files)
+{
+    put("proc/stat", "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
+    put("proc/loadavg", "0.50 1.25 2.00 3/200 4711\n");
+    put("proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 1000.5\n\nprocessor\t: 12\n"
+                        "model name\t: x\ncpu MHz\t\t: 2400.25\n\nprocessor\t: 13\n\n");
+    put("sys/class/thermal/thermal_zone0/temp", "41000\n");
+    put("sys/class/thermal/thermal_zone1/temp", "56500\n");
+    put("sys/class/thermal/thermal_zone2/temp", "-274000\n");
+    put("proc/self/cgroup", "0::/a\n");
+    put("sys/fs/cgroup/a/cpu.stat", "nr_throttled 7\n");
+    const MachineLoad *l = load_of(12);
+    cr_expect(l->steal == 80 && l->throttled == 7);
+    cr_expect(l->load[0] == 0.5 && l->load[1] == 1.25 && l->load[2] == 2);
+    cr_expect(l->mhz == 2400.25 && l->celsius == 56.5);
+    cr_expect(load_of(0)->mhz == 1000.5);
+    cr_expect(isnan(load_of(13)->mhz), "it says none of its own");
+    cr_expect(isnan(load_of(2)->mhz));
+    put("sys/devices/system/cpu/cpu12/cpufreq/scaling_cur_freq", "3100000\n");
+    cr_expect(load_of(12)->mhz == 3100, "the driver knows better");
+}
+
+Test(base_machine, what_it_does_not_say_of_itself_is_not_known)
+{
+    for (int nonsense = 0; nonsense < 2; nonsense++) {
+        const MachineLoad *l = load_of(nonsense ? 0 : -1);
+        cr_expect(l->steal == -1 && l->throttled == 0);
+        cr_expect(isnan(l->load[0]) && isnan(l->load[2]) && isnan(l->mhz) && isnan(l->celsius));
+        put("proc/stat", "cpu  10 20 30 40 50 60 70\n");
+        put("proc/loadavg", "0.50 much\n");
+        put("proc/cpuinfo", "processor : 0\ncpu MHz : fast\n");
+        put("sys/class/thermal/thermal_zone0/temp", "nan\n");
+    }
 }
 
 Test(base_machine, nonsense_in_proc_and_sys_counts_as_silence)
