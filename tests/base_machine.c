@@ -228,6 +228,44 @@ Test(base_machine, a_container_that_sees_the_hosts_path_has_its_limit_at_the_mou
     quota_is(3);
 }
 
+static void cpuset_is(int n)
+{
+    cr_assert_eq(machine()->n_cpuset, n, "%d", m.n_cpuset);
+}
+
+Test(base_machine, cases_8_the_set_of_cpus_of_the_groups_is_told)
+{
+    cpuset_is(0);
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("sys/fs/cgroup/a/b/cpuset.cpus.effective", "0-3,8\n");
+    cpuset_is(5);
+    put("sys/fs/cgroup/a/cpuset.cpus.effective", "all\n");
+    cpuset_is(5);
+    put("proc/self/cgroup", "2:cpuset:/y\n");
+    put("sys/fs/cgroup/cpuset/y/cpuset.effective_cpus", "2\n");
+    cpuset_is(1);
+}
+
+static const char *cpus;
+
+static void cpus_body(Env *e, void *root)
+{
+    cpus = machine_cpus(e, &e->model, root);
+}
+
+Test(base_machine, cases_9_the_mask_is_told_as_the_kernel_numbers_it)
+{
+    must_work(&env, cpus_body, dir.path);
+    cr_expect_null(cpus);
+    put("proc/self/status", "Name:\ttune\nCpus_allowed:\t0104\nCpus_allowed_list:\t2,8-9\n"
+                            "Mems_allowed:\t1\n");
+    must_work(&env, cpus_body, dir.path);
+    cr_expect_str_eq(cpus, "2,8-9");
+    put("proc/self/status", "Cpus_allowed_list:\tall of them\n");
+    must_work(&env, cpus_body, dir.path);
+    cr_expect_null(cpus);
+}
+
 Test(base_machine, memory_is_what_is_installed_or_the_least_limit_of_the_groups)
 {
     cr_assert_eq(machine()->memory_bytes, 0);

@@ -169,7 +169,8 @@ Test(tuner_child_pairs, acceptance_5_clock_that_goes_back_is_flagged)
 
 /* ---- what is counted for the machine is noted of a batch ------------------------------- */
 
-static const char *counter, *counted; /* a file of the root, and what it says from the fourth call */
+static const char *counter,
+    *counted; /* a file of the root, and what it says from the fourth call */
 
 static void put(const char *path, const char *text)
 {

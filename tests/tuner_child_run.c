@@ -247,7 +247,8 @@ Test(tuner_child_run, what_it_took_and_what_the_machine_did_meanwhile_is_known)
     cr_expect(m->steal_jiffies == 0 && m->throttled == 0);
     cr_expect(m->load[0] == 0.5 && m->load[1] == 1.25 && m->load[2] == 2);
     cr_expect(m->celsius == 41 && isnan(m->cpu_mhz));
-    lab.b = lab_hostile(&lab, "#include <stdlib.h>\nint32_t candidate(P)\n{\n    abort();\n}\n");
+    lab.b =
+        lab_hostile(&lab, "#include <stdlib.h>\nint32_t candidate(P)\n{\n    abort();\n}\n");
     cr_assert_eq(lab_run(&lab)->status, STATUS_CRASH);
     cr_expect(m->known && m->utime_ns + m->stime_ns > 0, "also of one that ended badly");
     temp_remove(&d);
@@ -416,7 +417,7 @@ static bool run_once(void *ctx, Err *err)
 
 Test(tuner_child_run, each_call_of_the_parent_may_fail)
 {
-    static const char *const call[] = {"alloc", "memfd", "mmap",    "pipe",  "spawn",
+    static const char *const call[] = {"alloc", "memfd", "mmap",  "pipe",  "spawn",
                                        "pidfd", "poll",  "wait4", "close", "kill"};
     lab.b = lab_build(&lab, PANELS);
     lab.job.verify = false;

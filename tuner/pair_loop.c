@@ -172,7 +172,7 @@ static uint16_t flags_between(const Seen *was, const Seen *is, const Pair *p)
 }
 
 typedef struct Counters { /* of the machine and the control groups */
-    int64_t steal; /* -1: not known */
+    int64_t steal;        /* -1: not known */
     int64_t throttled;
 } Counters;
 

@@ -321,6 +321,7 @@ typedef struct Machine {
     int n_affinity;                        /* CPUs in this process's mask */
     double cpu_quota;                      /* cgroup v1 or v2, own and parent groups; 0: none */
     int n_threads;                         /* min of the three, at least 1 */
+    int n_cpuset; /* CPUs in the set of its cgroups, which bounds the mask; 0: there is none */
     const char *bound_by;                  /* which one: "affinity" "quota" "online" */
     int n_nodes;                           /* NUMA nodes */
     /* Installed, or the least limit of the cgroups where that is less; 0: unknown. */
@@ -335,6 +336,8 @@ void machine_isa(const Machine *m, Buf *out);
 /* In how many periods the quota of this process's groups held them back so far. Where it moves during
  * a measurement, that measured the quota. */
 int64_t machine_throttled(Env *e, const char *root);
+/* The affinity mask of this process as the kernel prints it, "0-3,8", in a; NULL: not known. */
+const char *machine_cpus(Env *e, Arena *a, const char *root);
 
 /* ---- machine_load.c: what it is doing at the moment ------------------------------ */
 

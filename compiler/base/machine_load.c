@@ -61,7 +61,8 @@ static double clock_mhz(Env *e, const char *root, int cpu)
     }
     double khz = number_at(machine_file(
         e, root,
-        arena_printf(&e->kernel, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu)));
+        arena_printf(&e->kernel, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq",
+                     cpu)));
     double mhz = khz > 0 ? khz / 1000 : cpuinfo_mhz(e, root, cpu);
     return mhz > 0 ? mhz : NAN;
 }
