@@ -65,7 +65,8 @@ typedef Hash DbHASH;
     X(INT, seed)       \
     X(INT, n_threads)  \
     X(INT, n_batch)    \
-    X(INT, budget_ns) X(INT, budget_trials) X(INT, clock_grain_ns) X(INT, clock_cost_ns)
+    X(INT, budget_ns) X(INT, budget_trials) X(INT, clock_grain_ns) X(INT, clock_cost_ns) \
+        X(TEXT, cpus) X(INT, n_cpuset)
 #define DB_RUN_CONSTANT(X) X(INT, run) X(TEXT, name) X(REAL, value)
 #define DB_RUN_TASK(X)        \
     X(INT, run)               \
@@ -278,7 +279,7 @@ typedef enum DbMode {
     DB_WRITE, /* also makes it where there is none, and brings an older schema up to date */
 } DbMode;
 
-#define DB_VERSION 2 /* of the schema */
+#define DB_VERSION 3 /* of the schema */
 
 /* $NANOCOMPILE_DB, else $XDG_DATA_HOME/nanocompile/schedules.db, else ~/.local/share/... */
 const char *db_default_path(Env *e);

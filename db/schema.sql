@@ -302,7 +302,7 @@ CREATE TABLE process (
     took_ns INTEGER NOT NULL,
     exit_code INTEGER,
     signal INTEGER,
-    -- getrusage
+    -- getrusage, of all its life. max_rss: at least the tuner's own, as which it begins
     utime_ns INTEGER,
     stime_ns INTEGER,
     max_rss_bytes INTEGER,
@@ -311,13 +311,13 @@ CREATE TABLE process (
     voluntary_switches INTEGER,
     involuntary_switches INTEGER,
     -- the machine meanwhile
-    steal_jiffies INTEGER,
+    steal_jiffies INTEGER,           -- that a hypervisor gave to others, over all CPUs
     throttled INTEGER,               -- periods in which the control group was held back
-    load1 REAL,
+    load1 REAL,                      -- when it began
     load5 REAL,
     load15 REAL,
-    cpu_mhz REAL,
-    temperature REAL,                -- degrees Celsius
+    cpu_mhz REAL,                    -- of the CPU that it ran on, when it had ended
+    temperature REAL,                -- degrees Celsius, of the warmest zone, then
     -- probes before the first pair and behind the last one
     read_before REAL,                -- bytes a ns
     read_after REAL,
@@ -501,6 +501,12 @@ CREATE TABLE slice (
     FOREIGN KEY (run, task) REFERENCES run_task
 ) STRICT, WITHOUT ROWID;
 
+-- version 3
+
+-- Which CPUs a run might use: of those that its control groups have, some.
+ALTER TABLE run ADD COLUMN cpus TEXT;         -- its affinity mask, as "0-3,8"
+ALTER TABLE run ADD COLUMN n_cpuset INTEGER;  -- in the set of its control groups; NULL: none
+
 -- views
 
 -- ---- v_best: what a build takes, one line a task, kind of machine and compiler --------------
@@ -599,8 +605,8 @@ LEFT JOIN build_site s ON s.build = b.id
 GROUP BY b.id;
 
 -- ---- v_phase_time: where the time of a run went, one line a task ----------------------------
--- duel_ns: all duels, those of trials (which verify_ns and measure_ns count too) and matches.
--- waited_ns: for calm.
+-- duel_ns: all processes of all duels, those of trials (verify_ns and measure_ns are parts of it)
+-- and of matches. waited_ns: for calm.
 CREATE VIEW v_phase_time AS
 SELECT rt.run, rt.task, rt.label,
     count(x.idx) AS n_trials,
@@ -618,6 +624,36 @@ FROM run_task rt
 JOIN run r ON r.id = rt.run
 LEFT JOIN trial x ON x.run = rt.run AND x.task = rt.task
 GROUP BY rt.run, rt.task;
+
+-- ---- v_conditions: one line a run: the machine while its processes ran ----------------------
+-- NULL where no process says. steal_jiffies and throttled: in all of them. celsius: the most.
+-- n_steal, n_throttled, n_switched: pairs that are flagged so.
+CREATE VIEW v_conditions AS
+SELECT p.run, r.started_ns, m.brand, r.cpus, r.n_cpuset, m.cpu_quota,
+    count(*) AS n_processes,
+    sum(p.utime_ns + p.stime_ns) AS cpu_ns, max(p.max_rss_bytes) AS max_rss_bytes,
+    sum(p.involuntary_switches) AS involuntary_switches, sum(p.major_faults) AS major_faults,
+    sum(p.steal_jiffies) AS steal_jiffies, sum(p.throttled) AS throttled,
+    min(p.load1) AS load_least, max(p.load1) AS load_most,
+    min(p.cpu_mhz) AS mhz_least, max(p.cpu_mhz) AS mhz_most, max(p.temperature) AS celsius,
+    total(p.n_pairs) AS n_pairs,
+    (SELECT count(*) FROM pair x WHERE x.run = p.run AND x.flags & 1) AS n_switched,
+    (SELECT count(*) FROM pair x WHERE x.run = p.run AND x.flags & 8) AS n_steal,
+    (SELECT count(*) FROM pair x WHERE x.run = p.run AND x.flags & 64) AS n_throttled
+FROM process p
+JOIN run r ON r.id = p.run
+JOIN machine m ON m.id = r.machine
+GROUP BY p.run;
+
+-- ---- v_slices: one line a time that a run's budget was dealt out ----------------------------
+-- worth: the part of the model's time that may go for a second of search.
+CREATE VIEW v_slices AS
+SELECT s.run, s.idx AS slice, s.task, rt.label, t.kernel, t.sizes, t.n_threads, t.regime,
+    s.elapsed_ns, s.budget_ns, s.share, s.headroom, s.chance, s.cost_ns,
+    s.share * s.headroom * s.chance / nullif(s.cost_ns / 1e9, 0) AS worth
+FROM slice s
+JOIN run_task rt ON rt.run = s.run AND rt.task = s.task
+JOIN task t ON t.id = s.task;
 
 -- ---- v_knobs: one line a candidate and knob -------------------------------------------------
 CREATE VIEW v_knobs AS

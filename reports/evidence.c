@@ -46,30 +46,6 @@ const Sheet sheet_evidence = {
      {"b_ns", NUMBER | MACHINE, "median of one call of b"},
      {"noisy", 0, "yes: disturbed pairs counted, there were too many"}}};
 
-const Sheet sheet_processes = {
-    "processes",
-    "a fresh process of a duel",
-    {{"process", NUMBER, "its number within the duel"},
-     {"status", 0, "how it ended"},
-     {"result", PEOPLE, "median of its pairs: b against a"},
-     {"ratio", NUMBER | MACHINE, "median over its pairs of time of b by that of a"},
-     {"winner", 0, "whose process it is"},
-     {"pairs", NUMBER, "that were measured"},
-     {"counted", NUMBER, "pairs that count"},
-     {"flagged", NUMBER, "pairs that were disturbed"},
-     {"b_wins", NUMBER, "pairs that b won by the margin"},
-     {"ties", NUMBER, "pairs with equal times"},
-     {"a", NUMBER | PEOPLE, "median of one call of a"},
-     {"a_ns", NUMBER | MACHINE, "median of one call of a"},
-     {"b", NUMBER | PEOPLE, "median of one call of b"},
-     {"b_ns", NUMBER | MACHINE, "median of one call of b"},
-     {"roofline", NUMBER, "part of what its probes allow that b reaches, from 0 to 1"},
-     {"reps", NUMBER, "calls a sample"},
-     {"cpu", NUMBER, "it was bound to; empty: to none"},
-     {"load", NUMBER, "of the machine over one minute, when it began"},
-     {"seed", 0, "of orders, inputs, layout"},
-     {"why", 0, "what went wrong"}}};
-
 const Sheet sheet_pairs = {
     "pairs",
     "one sample of each, back to back, in random order: the raw data",
@@ -167,35 +143,6 @@ static const char *flag_words(Report *r, int64_t flags)
     return b.at;
 }
 
-static void put_process(Report *r, const Counted *c)
-{
-    const DbProcess *p = &c->process;
-    cell_add_int(r, p->idx);
-    cell_add(r, "%s", p->status);
-    cell_add(r, "%s", ratio_text(r->a, c->ratio));
-    cell_add_number(r, c->ratio, "%.4f");
-    cell_add(r, "%s",
-             c->ratio < 1   ? "b"
-             : c->ratio > 1 ? "a"
-             : c->n_counted ? "neither"
-                            : "no pair counts");
-    cell_add_int(r, p->n_pairs);
-    cell_add_int(r, c->n_counted);
-    cell_add_int(r, c->n_flagged);
-    cell_add_int(r, c->wins);
-    cell_add_int(r, c->n_ties);
-    cell_add_ns(r, c->a_ns);
-    cell_add_ns(r, c->a_ns);
-    cell_add_ns(r, c->b_ns);
-    cell_add_ns(r, c->b_ns);
-    cell_add_number(r, c->roofline, "%.2f");
-    cell_add_int(r, p->reps);
-    cell_add_int(r, p->cpu);
-    cell_add_number(r, p->load1, "%.2f");
-    cell_add(r, "%llu", (unsigned long long)p->seed);
-    cell_add(r, "%s", p->why ? p->why : "");
-}
-
 static void put_pair(Report *r, const DbPair *p)
 {
     double ratio = p->a_ns > 0 ? (double)p->b_ns / (double)p->a_ns : NAN;
@@ -282,10 +229,7 @@ static void one_duel(Report *r, int64_t run, int64_t duel)
     report_say(r, "b: %s", schedule_text(r->a, c.duel.b_schedule));
     report_sheet(r, &sheet_evidence);
     put_recounted(r, run, duel, &n_wrong);
-    report_sheet(r, &sheet_processes);
-    for (int i = 0; i < c.n_processes; i++) {
-        put_process(r, &c.process[i]);
-    }
+    evidence_processes(r, &c);
     evidence_plot(r, &c, "Ratios of all pairs");
     report_sheet(r, &sheet_pairs);
     for (int i = 0; i < c.n_processes; i++) {

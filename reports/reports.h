@@ -218,10 +218,11 @@ void report_pack(Report *r, const char *path); /* E_IO: the file cannot be writt
 extern const Sheet sheet_summary, sheet_failures, sheet_trials, sheet_runs, sheet_machine,
     sheet_noise, sheet_misses, sheet_builds, sheet_evidence, sheet_processes, sheet_pairs,
     sheet_convergence, sheet_knobs, sheet_ablation, sheet_rivals, sheet_compare, sheet_columns,
-    sheet_task_runs, sheet_ties, sheet_outcomes;
+    sheet_task_runs, sheet_ties, sheet_outcomes, sheet_dealt, sheet_conditions, sheet_meanwhile;
 
 /* ---- evidence.c: parts of it that other reports show too ---- */
 void evidence_row(Report *r, const char *label, const Recount *c); /* a row of sheet_evidence */
+void evidence_processes(Report *r, const Recount *c);              /* processes.c */
 void evidence_plot(Report *r, const Recount *c, const char *title);
 const char *report_label(Report *r, int64_t run, int64_t task);
 

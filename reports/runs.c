@@ -1,5 +1,5 @@
-/* runs.c - what ran where: runs and how they ended, machines with what bound them, compilers,
- * calibrations, builds and what their call sites missed. */
+/* runs.c - what ran: runs, how they ended and how their budgets were dealt out, calibrations, builds
+ * and what their call sites missed. */
 #include <math.h>
 #include <string.h>
 
@@ -56,6 +56,47 @@ static void put_budget(Report *r, int64_t ns, int64_t trials)
     cell_add_int(r, trials);
 }
 
+const Sheet sheet_dealt = {
+    "dealt",
+    "a task of a run whose budget was dealt out among several",
+    {{"run", 0, "its id"},
+     {"task", 0, "label of the task"},
+     {"slices", NUMBER, "times that it got some of the budget"},
+     {"given", NUMBER | PEOPLE, "time that it got in all"},
+     {"given_ns", NUMBER | MACHINE, "time that it got in all"},
+     {"share", NUMBER, "percent of the model's time that is this task's, by the default"},
+     {"headroom", NUMBER,
+      "percent of that which could still go at its last slice, by the roofline"},
+     {"chance", NUMBER, "percent: of a better candidate in the batch of its last slice"},
+     {"trials", NUMBER, "candidates tried"}}};
+
+static const char select_dealt[] =
+    "SELECT s.run, s.label, count(*), total(s.budget_ns), s.share, s.headroom, s.chance, "
+    "(SELECT "
+    "count(*) FROM trial t WHERE t.run = s.run AND t.task = s.task), max(s.slice) FROM "
+    "v_slices "
+    "s JOIN run r ON r.id = s.run WHERE (SELECT count(*) FROM run_task rt WHERE rt.run = "
+    "s.run) > "
+    "1 GROUP BY s.run, s.task ORDER BY r.started_ns, s.run, s.label";
+
+/* Bare columns are of the last slice: SQLite takes them from the row of the one max(). */
+static void put_dealt(Report *r)
+{
+    report_sheet(r, &sheet_dealt);
+    DbSql *q = QUERY_ALL(r, select_dealt);
+    while (db_sql_next(q)) {
+        cell_add(r, "%s", db_sql_cell(q, 0).text);
+        cell_add(r, "%s", or_empty(cell_text(r, q, 1)));
+        cell_add_int(r, cell_int(q, 2));
+        cell_add_ns(r, cell_real(q, 3));
+        cell_add_ns(r, cell_real(q, 3));
+        for (int i = 4; i < 7; i++) {
+            cell_add_number(r, 100 * cell_real(q, i), "%.1f");
+        }
+        cell_add_int(r, cell_int(q, 7));
+    }
+}
+
 void report_runs(Report *r)
 {
     report_sheet(r, &sheet_runs);
@@ -79,84 +120,9 @@ void report_runs(Report *r)
         cell_add(r, "%s", or_empty(cell_text(r, q, 13)));
         cell_add(r, "%s", or_empty(cell_text(r, q, 14)));
     }
-    report_has_runs(r);
-}
-
-/* ---- machine ---- */
-
-const Sheet sheet_machine = {
-    "machine",
-    "a fact about a machine or a compiler that something ran with",
-    {{"of", 0, "machine or compiler, and the first digits of its id"},
-     {"fact", 0, "column of the table machine or toolchain, as db/schema.sql describes it"},
-     {"value", 0, "as recorded"},
-     {"part", 0, "hard: decides whether a winner serves; soft: told only"}}};
-
-static bool is_hard(const char *fact)
-{
-    static const char *const hard[] = {"isa",      "l1d_bytes", "l2_bytes",
-                                       "l3_bytes", "n_cores",   "version",
-                                       "words",    "flags",     "target"};
-    for (size_t i = 0; i < countof(hard); i++) {
-        if (!strcmp(hard[i], fact)) {
-            return true;
-        }
+    if (report_has_runs(r)) {
+        put_dealt(r);
     }
-    return false;
-}
-
-/* Every column of every row but its keys: a column that the schema gains shows up by itself. */
-static void put_facts(Report *r, const char *of, const char *sql)
-{
-    DbSql *q = QUERY_ALL(r, sql);
-    int n = db_sql_columns(q);
-    while (db_sql_next(q)) {
-        const char *who = arena_printf(r->a, "%s %.8s", of, db_sql_cell(q, 0).text);
-        for (int i = 2; i < n; i++) {
-            const char *name = arena_str(r->a, db_sql_name(q, i));
-            cell_add(r, "%s", who);
-            cell_add(r, "%s", name);
-            DbCell c = db_sql_cell(q, i);
-            cell_add(r, "%s", c.kind == DB_NULL ? "(not known)" : c.text);
-            cell_add(r, "%s", is_hard(name) ? "hard" : "soft");
-        }
-    }
-}
-
-static void say_bounds(Report *r)
-{
-    DbSql *q =
-        QUERY_ALL(r, "SELECT substr(id, 1, 8), n_cores, n_online, n_affinity, cpu_quota, "
-                     "bound_by FROM machine ORDER BY id");
-    while (db_sql_next(q)) {
-        DbCell online = db_sql_cell(q, 2), quota = db_sql_cell(q, 4);
-        Buf b;
-        buf_init(&b, r->a);
-        buf_printf(&b, "Machine %s used %s CPUs", db_sql_cell(q, 0).text,
-                   db_sql_cell(q, 1).text);
-        if (online.kind != DB_NULL) {
-            buf_printf(&b, ": %s are online", db_sql_cell(q, 2).text);
-            buf_printf(&b, ", its affinity allowed %s", db_sql_cell(q, 3).text);
-        }
-        buf_str(&b, quota.kind == DB_NULL ? ", no quota was in force" : ", its quota was ");
-        buf_str(&b, quota.kind == DB_NULL ? "" : db_sql_cell(q, 4).text);
-        const char *by = cell_text(r, q, 5);
-        report_say(r, by ? "%s; bound by %s." : "%s%s.", b.at, by ? by : "");
-    }
-}
-
-void report_machine(Report *r)
-{
-    report_sheet(r, &sheet_machine);
-    put_facts(r, "machine",
-              "SELECT id, hard, isa, l1d_bytes, l2_bytes, "
-              "l3_bytes, n_cores, host, vendor, brand, family, model, stepping, "
-              "microcode, kernel_release, governor, turbo, smt, thp, clocksource, "
-              "aslr, hypervisor, n_online, n_affinity, cpu_quota, bound_by, n_nodes, "
-              "memory_bytes FROM machine ORDER BY id");
-    put_facts(r, "compiler", "SELECT * FROM toolchain ORDER BY id");
-    say_bounds(r);
-    report_has_runs(r);
 }
 
 /* ---- noise ---- */

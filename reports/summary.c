@@ -132,8 +132,8 @@ static void find_default_ns(Report *r, Group *g)
 static void count_cost(Report *r, Group *g)
 {
     DbSql *q = GROUP_QUERY(r,
-                           "SELECT total(n_trials), total(build_ns + decide_ns + "
-                           "duel_ns + waited_ns), (SELECT count(*) FROM trial x "
+                           "SELECT total(n_trials), total(build_ns + "
+                           "decide_ns + duel_ns + waited_ns), (SELECT count(*) FROM trial x "
                            "JOIN run r ON r.id = x.run WHERE x.task = ?1 AND x.status <> "
                            "'ok'" OF_GROUP ") FROM v_phase_time v JOIN run r ON r.id = v.run "
                            "JOIN run_task rt ON rt.run = v.run AND rt.task = v.task WHERE "

@@ -5,6 +5,7 @@
 #include "tests/helpers.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +228,44 @@ Test(base_machine, a_container_that_sees_the_hosts_path_has_its_limit_at_the_mou
     quota_is(3);
 }
 
+static void cpuset_is(int n)
+{
+    cr_assert_eq(machine()->n_cpuset, n, "%d", m.n_cpuset);
+}
+
+Test(base_machine, cases_8_the_set_of_cpus_of_the_groups_is_told)
+{
+    cpuset_is(0);
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("sys/fs/cgroup/a/b/cpuset.cpus.effective", "0-3,8\n");
+    cpuset_is(5);
+    put("sys/fs/cgroup/a/cpuset.cpus.effective", "all\n");
+    cpuset_is(5);
+    put("proc/self/cgroup", "2:cpuset:/y\n");
+    put("sys/fs/cgroup/cpuset/y/cpuset.effective_cpus", "2\n");
+    cpuset_is(1);
+}
+
+static const char *cpus;
+
+static void cpus_body(Env *e, void *root)
+{
+    cpus = machine_cpus(e, &e->model, root);
+}
+
+Test(base_machine, cases_9_the_mask_is_told_as_the_kernel_numbers_it)
+{
+    must_work(&env, cpus_body, dir.path);
+    cr_expect_null(cpus);
+    put("proc/self/status", "Name:\ttune\nCpus_allowed:\t0104\nCpus_allowed_list:\t2,8-9\n"
+                            "Mems_allowed:\t1\n");
+    must_work(&env, cpus_body, dir.path);
+    cr_expect_str_eq(cpus, "2,8-9");
+    put("proc/self/status", "Cpus_allowed_list:\tall of them\n");
+    must_work(&env, cpus_body, dir.path);
+    cr_expect_null(cpus);
+}
+
 Test(base_machine, memory_is_what_is_installed_or_the_least_limit_of_the_groups)
 {
     cr_assert_eq(machine()->memory_bytes, 0);
@@ -270,6 +309,58 @@ Test(base_machine, throttled_periods_of_the_groups_that_can_hold_us_back_are_add
     put("proc/self/cgroup", "4:cpu,cpuacct:/c\n");
     put("sys/fs/cgroup/cpu,cpuacct/c/cpu.stat", "nr_periods 9\nnr_throttled 2\n");
     throttled_is(2);
+}
+
+/* ---- what it is doing ---- */
+
+static MachineLoad now;
+static int cpu;
+
+static void load_body(Env *e, void *root)
+{
+    machine_load(e, root, cpu, &now);
+}
+
+static const MachineLoad *load_of(int of_cpu)
+{
+    cpu = of_cpu;
+    must_work(&env, load_body, dir.path);
+    return &now;
+}
+
+Test(base_machine, what_it_is_doing_is_read_from_its_files)
+{
+    put("proc/stat", "cpu  10 20 30 40 50 60 70 80 90 100\ncpu0 1 2 3 4 5 6 7 8 9 10\n");
+    put("proc/loadavg", "0.50 1.25 2.00 3/200 4711\n");
+    put("proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 1000.5\n\nprocessor\t: 12\n"
+                        "model name\t: x\ncpu MHz\t\t: 2400.25\n\nprocessor\t: 13\n\n");
+    put("sys/class/thermal/thermal_zone0/temp", "41000\n");
+    put("sys/class/thermal/thermal_zone1/temp", "56500\n");
+    put("sys/class/thermal/thermal_zone2/temp", "-274000\n");
+    put("proc/self/cgroup", "0::/a\n");
+    put("sys/fs/cgroup/a/cpu.stat", "nr_throttled 7\n");
+    const MachineLoad *l = load_of(12);
+    cr_expect(l->steal == 80 && l->throttled == 7);
+    cr_expect(l->load[0] == 0.5 && l->load[1] == 1.25 && l->load[2] == 2);
+    cr_expect(l->mhz == 2400.25 && l->celsius == 56.5);
+    cr_expect(load_of(0)->mhz == 1000.5);
+    cr_expect(isnan(load_of(13)->mhz), "it says none of its own");
+    cr_expect(isnan(load_of(2)->mhz));
+    put("sys/devices/system/cpu/cpu12/cpufreq/scaling_cur_freq", "3100000\n");
+    cr_expect(load_of(12)->mhz == 3100, "the driver knows better");
+}
+
+Test(base_machine, what_it_does_not_say_of_itself_is_not_known)
+{
+    for (int nonsense = 0; nonsense < 2; nonsense++) {
+        const MachineLoad *l = load_of(nonsense ? 0 : -1);
+        cr_expect(l->steal == -1 && l->throttled == 0);
+        cr_expect(isnan(l->load[0]) && isnan(l->load[2]) && isnan(l->mhz) && isnan(l->celsius));
+        put("proc/stat", "cpu  10 20 30 40 50 60 70\n");
+        put("proc/loadavg", "0.50 much\n");
+        put("proc/cpuinfo", "processor : 0\ncpu MHz : fast\n");
+        put("sys/class/thermal/thermal_zone0/temp", "nan\n");
+    }
 }
 
 Test(base_machine, nonsense_in_proc_and_sys_counts_as_silence)

@@ -191,7 +191,7 @@ Test(db_merge, a_json_that_was_cut_or_changed_is_refused_whole)
         const char *from, *to, *words;
     } rows[] = {
         {"\n}\n", "", "not well-formed JSON"},
-        {"\"nanocompile_schedules\": 2", "\"nanocompile_schedules\": 3",
+        {"\"nanocompile_schedules\": 3", "\"nanocompile_schedules\": 4",
          "no export of a schedule database"},
         {"\"status\": \"ok\"", "\"status\": \"fine\"", "CHECK constraint failed"},
         {"\"l2_bytes\": 1048576", "\"l2_bytes\": \"many\"", "cannot store TEXT value"},

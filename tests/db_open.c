@@ -166,7 +166,7 @@ Test(db_open, a_newer_schema)
 {
     tell_one();
     set_sql(path, "PRAGMA user_version = 99");
-    both_refuse("has schema version 99, and this program knows versions up to 2");
+    both_refuse("has schema version 99, and this program knows versions up to 3");
 }
 
 Test(db_open, folders_and_devices)

@@ -347,8 +347,8 @@ Test(db_rows, queries_only_read)
 /* Views that no test reads would rot. */
 Test(db_rows, views_have_rows)
 {
-    static const char *const views[] = {"v_best",  "v_trials",     "v_evidence",
-                                        "v_pairs", "v_phase_time", "v_knobs"};
+    static const char *const views[] = {"v_best",       "v_trials", "v_evidence",  "v_pairs",
+                                        "v_phase_time", "v_knobs",  "v_conditions"};
     Db *db = open_db(&env, path, DB_WRITE);
     Story s = story();
     tell(db, &s);

@@ -27,7 +27,8 @@ enum { N_PAIRS = 4, PID = 4711 };
 #define END_NS 9000000u
 
 static const Task task = {.kernel = "k", .n_threads = 1};
-static const Built one = {"", "a.so", "f", {0, 0}, false}, two = {"", "b.so", "f", {0, 0}, false};
+static const Built one = {"", "a.so", "f", {0, 0}, false},
+                   two = {"", "b.so", "f", {0, 0}, false};
 
 typedef struct Both {
     ProcessJob job;

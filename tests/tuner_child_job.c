@@ -52,6 +52,7 @@ static Buf printed(ChildJob *j, const ProcessJob *job)
     j->parent = 4711;
     j->cpu = 3;
     j->ring_limit_bytes = (uint64_t)1 << 40;
+    j->root = "/made up";
     buf_init(&text, &env.model);
     child_job_print(j, &text);
     return text;
@@ -83,6 +84,7 @@ Test(tuner_child_job, comes_back_equal)
     cr_expect(back.job.seed == UINT64_MAX && back.job.margin_e4 == 100);
     cr_expect_eq(back.job.limit_ns, 10000000000);
     cr_expect(back.parent == 4711 && back.cpu == 3);
+    cr_expect_str_eq(back.root, "/made up");
     cr_expect(back.stack_pad == j.stack_pad && back.b_loaded_first == j.b_loaded_first);
     cr_expect(back.stop.warm_x100 == 400 && back.stop.first_x100 == 150 &&
               back.stop.third_x100 == 105 && back.stop.n == 3 && back.stop.most_flagged == 10 &&

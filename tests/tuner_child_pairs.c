@@ -9,6 +9,7 @@
 static Env env;
 static uint64_t fake_ns, grain_ns;
 static bool stands;
+static TempDir root; /* made-up /proc and /sys */
 
 static int fake_clock(clockid_t clock, struct timespec *ts)
 {
@@ -21,6 +22,7 @@ static int fake_clock(clockid_t clock, struct timespec *ts)
 static void start(void)
 {
     env_init(&env);
+    root = temp_dir();
     fake_ns = 1000000000;
     grain_ns = 1;
     stands = false;
@@ -30,6 +32,7 @@ static void start(void)
 static void stop(void)
 {
     os = os_system;
+    temp_remove(&root);
     env_release(&env);
 }
 
@@ -79,6 +82,7 @@ static void prepare(const ProcessJob *job, uint64_t a_ns, uint64_t b_ns)
     taking = (PairRun){.job = &full,
                        .a = {"a", run, &a},
                        .b = {"b", run, &b},
+                       .root = root.path,
                        .cpu_time = true,
                        .e = &env,
                        .area = &area};
@@ -161,6 +165,53 @@ Test(tuner_child_pairs, acceptance_5_clock_that_goes_back_is_flagged)
         cr_expect(area.pair[i].a_ns > 19000 && area.pair[i].b_ns == 0);
     }
     area_release(&area);
+}
+
+/* ---- what is counted for the machine is noted of a batch ------------------------------- */
+
+static const char *counter,
+    *counted; /* a file of the root, and what it says from the fourth call */
+
+static void put(const char *path, const char *text)
+{
+    write_text(temp_path(&root, path), text);
+}
+
+static void count_at_fourth(void *ctx)
+{
+    run(ctx);
+    if (n_calls == 4) {
+        put(counter, counted);
+    }
+}
+
+/* Batches are of 1, 2, 1, 1 pairs: the fourth call is in the second. */
+static void second_batch_alone_has(int flag)
+{
+    prepare(&(ProcessJob){.n_pairs = 5}, 2000000, 2000000);
+    pairs_warm(&taking);
+    n_calls = 0;
+    taking.a.run = taking.b.run = count_at_fourth;
+    pairs_take(&taking);
+    cr_assert_eq(area.n_written, 5);
+    for (int i = 0; i < 5; i++) {
+        int want = i == 1 || i == 2 ? flag : 0;
+        cr_expect_eq(area.pair[i].flags & (PAIR_STEAL | PAIR_THROTTLED), want, "pair %d", i);
+    }
+    area_release(&area);
+}
+
+Test(tuner_child_pairs, cases_8_a_batch_that_was_throttled_or_stolen_from_is_flagged)
+{
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("proc/stat", "cpu  10 20 30 40 50 60 70 80 90 100\n");
+    put("sys/fs/cgroup/a/cpu.stat", "nr_periods 9\nnr_throttled 4\n");
+    counter = "sys/fs/cgroup/a/cpu.stat", counted = "nr_periods 10\nnr_throttled 5\n";
+    second_batch_alone_has(PAIR_THROTTLED);
+    counter = "proc/stat", counted = "cpu  10 20 30 40 50 60 70 81 90 100\n";
+    second_batch_alone_has(PAIR_STEAL);
+    counted = "nothing that is known\n"; /* is no time that went to others */
+    second_batch_alone_has(0);
 }
 
 /* ---- who runs when, and who is charged ----------------------------------------------- */

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -226,6 +228,73 @@ Test(tuner_child_run, one_thread_is_bound_to_an_allowed_cpu)
     cr_expect_eq(lab_run(&lab)->cpu, -1);
 }
 
+/* ---- what it took, and the machine meanwhile ------------------------------------------ */
+
+Test(tuner_child_run, what_it_took_and_what_the_machine_did_meanwhile_is_known)
+{
+    TempDir d = temp_dir();
+    write_text(temp_path(&d, "proc/stat"), "cpu  10 20 30 40 50 60 70 80 90 100\n");
+    write_text(temp_path(&d, "proc/loadavg"), "0.50 1.25 2.00 3/200 4711\n");
+    write_text(temp_path(&d, "sys/class/thermal/thermal_zone0/temp"), "41000\n");
+    lab.children.root = d.path;
+    lab.b = lab_build(&lab, PANELS);
+    const Meanwhile *m = &lab_run(&lab)->meanwhile;
+    cr_assert_eq(lab.result.status, STATUS_OK, "%s", lab.result.why);
+    cr_expect(m->known && m->utime_ns + m->stime_ns > 0);
+    cr_expect_leq((uint64_t)(m->utime_ns + m->stime_ns), 2 * lab.result.took_ns);
+    cr_expect(m->max_rss_bytes > 1 << 20 && m->minor_faults > 100 && m->major_faults >= 0);
+    cr_expect(m->voluntary_switches >= 0 && m->involuntary_switches >= 0);
+    cr_expect(m->steal_jiffies == 0 && m->throttled == 0);
+    cr_expect(m->load[0] == 0.5 && m->load[1] == 1.25 && m->load[2] == 2);
+    cr_expect(m->celsius == 41 && isnan(m->cpu_mhz));
+    lab.b =
+        lab_hostile(&lab, "#include <stdlib.h>\nint32_t candidate(P)\n{\n    abort();\n}\n");
+    cr_assert_eq(lab_run(&lab)->status, STATUS_CRASH);
+    cr_expect(m->known && m->utime_ns + m->stime_ns > 0, "also of one that ended badly");
+    temp_remove(&d);
+}
+
+typedef struct Squeeze { /* a control group that is held back all the time */
+    TempDir root;
+    bool stop;
+} Squeeze;
+
+static void *squeeze(void *arg)
+{
+    Squeeze *s = arg;
+    Err err;
+    for (int n = 1; !__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE); n++) {
+        char text[64];
+        int len = snprintf(text, sizeof text, "nr_throttled %d\n", n);
+        os_write_file(temp_path(&s->root, "sys/fs/cgroup/a/cpu.stat"), text, (size_t)len, &err);
+        usleep(50);
+    }
+    return NULL;
+}
+
+Test(tuner_child_run, cases_8_a_process_that_is_held_back_by_a_quota_says_so)
+{
+    Squeeze s = {.root = temp_dir()};
+    pthread_t thread;
+    write_text(temp_path(&s.root, "proc/self/cgroup"), "0::/a\n");
+    write_text(temp_path(&s.root, "sys/fs/cgroup/a/cpu.stat"), "nr_throttled 0\n");
+    lab.children.root = s.root.path;
+    lab.b = lab_build(&lab, PANELS);
+    lab.job.n_pairs = 1000;
+    cr_assert_eq(pthread_create(&thread, NULL, squeeze, &s), 0);
+    const ProcessResult *r = lab_run(&lab);
+    __atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    cr_assert_eq(r->status, STATUS_OK, "%s", r->why);
+    int n = 0;
+    for (int i = 0; i < r->n_pairs; i++) {
+        n += (r->pair[i].flags & PAIR_THROTTLED) != 0;
+    }
+    cr_expect_gt(n, 0, "no pair says so");
+    cr_expect_gt(r->meanwhile.throttled, 0);
+    temp_remove(&s.root);
+}
+
 /* Another tuner holds the lock: this one's process begins when it is free. */
 Test(tuner_child_run, one_measurement_at_a_time)
 {
@@ -348,8 +417,8 @@ static bool run_once(void *ctx, Err *err)
 
 Test(tuner_child_run, each_call_of_the_parent_may_fail)
 {
-    static const char *const call[] = {"alloc", "memfd", "mmap",    "pipe",  "spawn",
-                                       "pidfd", "poll",  "waitpid", "close", "kill"};
+    static const char *const call[] = {"alloc", "memfd", "mmap",  "pipe",  "spawn",
+                                       "pidfd", "poll",  "wait4", "close", "kill"};
     lab.b = lab_build(&lab, PANELS);
     lab.job.verify = false;
     lab.job.n_pairs = 1;

@@ -236,7 +236,7 @@ static void measure_job(Env *e, void *arg)
     Process *p = arg;
     Err err;
     area_enter(&p->area, AREA_BEGUN);
-    machine_read(e, "", &p->machine);
+    machine_read(e, p->job.root, &p->machine);
     read_task(p);
     lock_down(p);
     load_both(p); /* before any thread is there: libraries look at the environment */

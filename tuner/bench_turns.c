@@ -127,6 +127,7 @@ static bool has_own_threads(const Process *p, int side)
 static PairRun pair_run(Process *p)
 {
     return (PairRun){.job = &p->job.job,
+                     .root = p->job.root,
                      .a = {"a", runnable_call, &p->side[A]},
                      .b = {"b", runnable_call, &p->side[B]},
                      .cpu_time = p->job.task.n_threads == 1,

@@ -65,6 +65,7 @@ static void draw(Child *p)
     p->cross.parent = (int)getpid();
     p->cross.cpu = bound ? choose_cpu(which) : -1;
     p->cross.ring_limit_bytes = p->c->ring_limit_bytes;
+    p->cross.root = p->c->root ? p->c->root : "";
     p->out->stack_pad = p->cross.stack_pad;
     p->out->env_pad = (int)(splitmix64(&state) % PAD_STEPS) * 16;
     p->out->b_loaded_first = p->cross.b_loaded_first;
@@ -107,8 +108,6 @@ static void take_time(Child *p)
     os.clock_gettime(CLOCK_REALTIME, &ts);
     p->out->start_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
     p->begin_ns = clock_ns();
-    p->out->load_1m = -1;
-    getloadavg(&p->out->load_1m, 1);
 }
 
 static bool spawn(Child *p, char **env, Err *err)
@@ -122,6 +121,7 @@ static bool spawn(Child *p, char **env, Err *err)
     if (os.pipe(fd) != 0) {
         return err_set(err, E_IO, "There is no pipe: %s.", strerror(errno));
     }
+    child_looks_before(p);
     take_time(p);
     p->pid = os.spawn(program, argv, env, fd[1]);
     int why = errno;
@@ -168,6 +168,7 @@ static void run(Env *e, void *arg)
     p->out->pid = (int)p->pid;
     p->out->took_ns = end_ns - p->begin_ns;
     child_judge(p, end_ns);
+    child_looks_after(p);
     learn(p);
 }
 

@@ -21,7 +21,7 @@ static bool reaped(Child *p, int flags)
 {
     pid_t pid;
     do {
-        pid = os.waitpid(p->pid, &p->status, flags);
+        pid = os.wait4(p->pid, &p->status, flags, &p->usage);
     } while (pid < 0 && errno == EINTR);
     p->end = pid < 0 ? LOST : p->end;
     return pid != 0;

@@ -58,7 +58,8 @@ enum {
     X(a.symbol, MAX_SYMBOL_BYTES)  \
     X(b.schedule, MAX_TEXT_BYTES)  \
     X(b.library, MAX_TEXT_BYTES)   \
-    X(b.symbol, MAX_SYMBOL_BYTES)
+    X(b.symbol, MAX_SYMBOL_BYTES)  \
+    X(root, MAX_TEXT_BYTES)
 
 /* ---- what follows from the seed ------------------------------------------------------ */
 
@@ -85,6 +86,7 @@ void child_job_init(ChildJob *out, const ProcessJob *job)
                       .b = *job->b,
                       .stop = job->stop ? *job->stop : none,
                       .job = *job,
+                      .root = "",
                       .cpu = -1};
     out->stack_pad = (int)(splitmix64(&state) % PAD_STEPS) * 16;
     out->b_loaded_first = splitmix64(&state) >> 63;

@@ -3,13 +3,10 @@
  * the machine does (MEASUREMENT 2.2). Nothing calls the system between the readings of a
  * sample's clock. What is seen of the system goes into flags: of a pair from its thread's own
  * counters, of a batch from what is only counted for the machine. */
-#include <fcntl.h>
 #include <math.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "tuner/tuner_int.h"
 
@@ -174,31 +171,15 @@ static uint16_t flags_between(const Seen *was, const Seen *is, const Pair *p)
     return (uint16_t)flags;
 }
 
-typedef struct Counters { /* of the machine and the control group */
-    long long steal;      /* in ticks of 10 ms; -1: not known */
+typedef struct Counters { /* of the machine and the control groups */
+    int64_t steal;        /* -1: not known */
     int64_t throttled;
 } Counters;
 
-/* The eighth number of the first line. */
-static long long steal_ticks(void)
+static Counters count(const PairRun *r)
 {
-    char text[256];
-    int fd = os.open("/proc/stat", O_RDONLY, 0);
-    ssize_t n = fd < 0 ? -1 : os.read(fd, text, sizeof text - 1);
-    if (fd >= 0) {
-        os.close(fd);
-    }
-    long long v[8];
-    text[n > 0 ? n : 0] = 0;
-    bool known = sscanf(text, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &v[0], &v[1],
-                        &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) == 8;
-    return known ? v[7] : -1;
-}
-
-static Counters count(Env *e)
-{
-    env_reset_kernel(e);
-    return (Counters){steal_ticks(), machine_throttled(e, "")};
+    env_reset_kernel(r->e);
+    return (Counters){machine_steal(r->e, r->root), machine_throttled(r->e, r->root)};
 }
 
 /* ---- pairs --------------------------------------------------------------------------- */
@@ -256,15 +237,16 @@ static int batch_size(const PairRun *r, int done)
 
 static void take_batch(PairRun *r, Batch *b, bool cpu_time)
 {
-    Counters was = count(r->e);
+    Counters was = count(r);
     Seen seen = look();
     int done = (int)r->area->n_written;
     b->n = batch_size(r, done);
     for (int i = 0; i < b->n; i++) {
         take_pair(r, done + i, cpu_time, &seen, &b->pair[i], &b->start_ns[i]);
     }
-    Counters is = count(r->e);
-    unsigned flags = (is.steal != was.steal ? PAIR_STEAL : 0) |
+    Counters is = count(r);
+    bool known = was.steal >= 0 && is.steal >= 0;
+    unsigned flags = (known && is.steal != was.steal ? PAIR_STEAL : 0) |
                      (is.throttled != was.throttled ? PAIR_THROTTLED : 0);
     for (int i = 0; i < b->n; i++) {
         b->pair[i].flags |= (uint16_t)flags;

@@ -128,6 +128,21 @@ typedef struct ProcessJob { /* one fresh process */
     uint64_t limit_ns;    /* the whole process is stopped then */
 } ProcessJob;
 
+/* What a process took, and what the machine did while it ran. Counts: -1, reals: NAN where it is
+ * not known. */
+typedef struct Meanwhile {
+    bool known; /* false: nothing of it is */
+    int64_t utime_ns, stime_ns;
+    int64_t max_rss_bytes; /* at least its parent's, as which it began */
+    int64_t minor_faults, major_faults;
+    int64_t voluntary_switches, involuntary_switches;
+    int64_t steal_jiffies; /* of all CPUs */
+    int64_t throttled;     /* periods in which a control group of its was held back */
+    double load[3];        /* when it began: over 1, 5 and 15 minutes */
+    double cpu_mhz;        /* of the CPU that it ran on, when it had ended */
+    double celsius;        /* of the warmest thermal zone, then */
+} Meanwhile;
+
 typedef struct ProcessResult {
     Status status;
     char why[704];                 /* a sentence where status is not OK */
@@ -147,7 +162,7 @@ typedef struct ProcessResult {
     uint64_t base_a, base_b; /* where the libraries were loaded */
     int stack_pad, env_pad;  /* bytes */
     bool b_loaded_first;
-    double load_1m; /* of the machine, when it began; negative: not known */
+    Meanwhile meanwhile;
 } ProcessResult;
 
 typedef struct Runner {
@@ -191,6 +206,7 @@ typedef struct ChildJob {
     int cpu;        /* to bind to; -1: none */
     int stack_pad;  /* bytes */
     bool b_loaded_first;
+    const char *root;          /* of /proc and /sys; "": this machine's */
     uint64_t ring_limit_bytes; /* of its rings; 0: a sixth of the machine's memory */
 } ChildJob;
 
@@ -207,6 +223,7 @@ bool child_job_parse(Arena *m, const char *text, size_t len, ChildJob *out, Err 
 typedef struct Children {
     const char *program;       /* that has child_main; NULL: this one */
     uint64_t ring_limit_bytes; /* 0: a sixth of the machine's memory */
+    const char *root;          /* of /proc and /sys; NULL: this machine's */
     const char *lock;          /* a file; who holds its lock measures. NULL: nobody else does */
     bool keep_unbound;         /* never bind to one CPU */
     bool unbind_next;          /* the last process was disturbed too often where it was bound */

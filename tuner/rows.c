@@ -34,6 +34,27 @@ static DbPair *pair_rows(Arena *m, const ProcessResult *p)
     return row;
 }
 
+static int64_t or_none(int64_t v)
+{
+    return v < 0 ? DB_NONE : v;
+}
+
+static void put_meanwhile(const Meanwhile *x, DbProcess *row)
+{
+    if (x->known) {
+        row->utime_ns = or_none(x->utime_ns), row->stime_ns = or_none(x->stime_ns);
+        row->max_rss_bytes = or_none(x->max_rss_bytes);
+        row->minor_faults = or_none(x->minor_faults);
+        row->major_faults = or_none(x->major_faults);
+        row->voluntary_switches = or_none(x->voluntary_switches);
+        row->involuntary_switches = or_none(x->involuntary_switches);
+        row->steal_jiffies = or_none(x->steal_jiffies);
+        row->throttled = or_none(x->throttled);
+        row->load1 = x->load[0], row->load5 = x->load[1], row->load15 = x->load[2];
+        row->cpu_mhz = x->cpu_mhz, row->temperature = x->celsius;
+    }
+}
+
 static DbProcess process_row(Arena *m, const DuelProcess *p)
 {
     const ProcessResult *x = &p->result;
@@ -51,12 +72,12 @@ static DbProcess process_row(Arena *m, const DuelProcess *p)
     row.n_pairs = x->n_pairs;
     row.started_ns = (int64_t)x->start_ns, row.took_ns = (int64_t)x->took_ns;
     row.exit_code = x->exit_code, row.signal = x->signal;
-    row.load1 = x->load_1m < 0 ? NAN : x->load_1m;
     row.read_before = x->before.read_bytes_per_ns, row.read_after = x->after.read_bytes_per_ns;
     row.fork_join_before = x->before.fork_join_ns, row.fork_join_after = x->after.fork_join_ns;
     row.flops_before = x->before.flops_per_ns, row.flops_after = x->after.flops_per_ns;
     row.flipped = probes_differ(&x->before, &x->after);
     row.elapsed_ns = (int64_t)p->elapsed_ns;
+    put_meanwhile(&x->meanwhile, &row);
     return row;
 }
 

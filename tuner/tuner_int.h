@@ -4,6 +4,8 @@
 #ifndef NC_TUNER_INT_H
 #define NC_TUNER_INT_H
 
+#include <sys/resource.h>
+
 #include "tuner/tuner.h"
 
 /* ---- probe.c ------------------------------------------------------------------------- */
@@ -122,6 +124,9 @@ typedef struct Child { /* as the parent sees it */
     pid_t pid;
     uint64_t begin_ns;
     int status; /* waitpid's */
+    struct rusage usage;
+    bool looked; /* before is known */
+    MachineLoad before;
     ChildEnd end;
     size_t said_bytes;
     char said[SAID_KEPT_BYTES + 1];
@@ -132,6 +137,12 @@ void child_watch(Child *p);
 void child_ends(Child *p, Status s, const char *fmt, ...) PRINTF(3, 4);
 /* From how it ended, and what it left in the area, to the result. */
 void child_judge(Child *p, uint64_t end_ns);
+
+/* ---- child_around.c: what it took, and the machine meanwhile ---------------------------- */
+
+void child_looks_before(Child *p);
+/* When it has ended and its result is known. */
+void child_looks_after(Child *p);
 
 /* ---- child_limits.c: what a process that runs foreign code may do ---------------------- */
 
@@ -151,7 +162,8 @@ bool child_bind_cpu(int cpu);
 typedef struct PairRun {
     const ProcessJob *job;
     Contender a, b;
-    bool cpu_time; /* one thread does it all */
+    const char *root; /* of /proc and /sys */
+    bool cpu_time;    /* one thread does it all */
     /* Before a sample the caller spins that long, until threads that are not its own sleep, and
      * makes one call that is not timed; 0: neither. */
     uint64_t settle_ns;

@@ -246,6 +246,8 @@ struct dirent;
     X(int, memfd, (const char *name, off_t bytes), (name, bytes), -1)                       \
     X(int, pidfd, (pid_t pid), (pid), -1)                                                   \
     X(pid_t, waitpid, (pid_t pid, int *status, int flags), (pid, status, flags), -1)        \
+    X(pid_t, wait4, (pid_t pid, int *status, int flags, struct rusage *usage),              \
+      (pid, status, flags, usage), -1)                                                      \
     X(int, kill, (pid_t pid, int sig), (pid, sig), -1)                                      \
     X(void *, dlopen, (const char *path, int flags), (path, flags), NULL)                   \
     X(void *, dlsym, (void *lib, const char *name), (lib, name), NULL)                      \
@@ -254,6 +256,7 @@ struct dirent;
 /* clang-format on */
 
 struct pollfd;
+struct rusage;
 typedef struct Os {
 #define X(ret, name, params, args, failed) ret(*name) params;
     OS_CALLS(X)
@@ -318,6 +321,7 @@ typedef struct Machine {
     int n_affinity;                        /* CPUs in this process's mask */
     double cpu_quota;                      /* cgroup v1 or v2, own and parent groups; 0: none */
     int n_threads;                         /* min of the three, at least 1 */
+    int n_cpuset; /* CPUs in the set of its cgroups, which bounds the mask; 0: there is none */
     const char *bound_by;                  /* which one: "affinity" "quota" "online" */
     int n_nodes;                           /* NUMA nodes */
     /* Installed, or the least limit of the cgroups where that is less; 0: unknown. */
@@ -332,6 +336,23 @@ void machine_isa(const Machine *m, Buf *out);
 /* In how many periods the quota of this process's groups held them back so far. Where it moves during
  * a measurement, that measured the quota. */
 int64_t machine_throttled(Env *e, const char *root);
+/* The affinity mask of this process as the kernel prints it, "0-3,8", in a; NULL: not known. */
+const char *machine_cpus(Env *e, Arena *a, const char *root);
+
+/* ---- machine_load.c: what it is doing at the moment ------------------------------ */
+
+typedef struct MachineLoad {
+    int64_t steal;     /* time that a hypervisor gave to others so far, in jiffies; -1: not known */
+    int64_t throttled; /* as machine_throttled says */
+    double load[3];    /* mean over 1, 5 and 15 minutes; NAN: not known */
+    double mhz;        /* of one CPU; NAN: not known */
+    double celsius;    /* of the warmest thermal zone; NAN: none can be read */
+} MachineLoad;
+
+/* Of all CPUs; -1: not known. Texts are left in e->kernel. */
+int64_t machine_steal(Env *e, const char *root);
+/* cpu: whose clock. root as above. */
+void machine_load(Env *e, const char *root, int cpu, MachineLoad *out);
 
 /* ---- bf16.c: bfloat16, the upper half of an f32, only ever as storage ------------ */
 float bf16_float(uint16_t h);

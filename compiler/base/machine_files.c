@@ -145,6 +145,22 @@ static void quota_v1(Env *e, const char *root, const char *group, double *quota)
     }
 }
 
+static void set_of(Env *e, const char *root, const char *group, const char *name, double *cpus)
+{
+    const char *list = group_file(e, root, group, name);
+    keep_smaller(cpus, list ? cpu_list_count(list) : 0);
+}
+
+static void cpuset_v2(Env *e, const char *root, const char *group, double *cpus)
+{
+    set_of(e, root, group, "cpuset.cpus.effective", cpus);
+}
+
+static void cpuset_v1(Env *e, const char *root, const char *group, double *cpus)
+{
+    set_of(e, root, group, "cpuset.effective_cpus", cpus);
+}
+
 /* Both versions have the same file for how often it bound. */
 static void throttled(Env *e, const char *root, const char *group, double *periods)
 {
@@ -290,6 +306,7 @@ void machine_threads(Env *e, const char *root, Machine *m)
     }
     m->n_affinity = affinity_count(e);
     m->cpu_quota = of_groups(e, root, (Controller){"cpu", quota_v1, quota_v2});
+    m->n_cpuset = (int)of_groups(e, root, (Controller){"cpuset", cpuset_v1, cpuset_v2});
     bound(m, m->n_online, "online");
     if (m->n_affinity > 0) {
         bound(m, m->n_affinity, "affinity");
@@ -301,6 +318,20 @@ void machine_threads(Env *e, const char *root, Machine *m)
     if (m->n_nodes == 0) {
         m->n_nodes = 1;
     }
+}
+
+const char *machine_cpus(Env *e, Arena *a, const char *root)
+{
+    static const char name[] = "Cpus_allowed_list:";
+    const char *status = machine_file(e, root, "/proc/self/status");
+    const char *list = status ? strstr(status, name) : NULL;
+    if (!list) {
+        return NULL;
+    }
+    list += strlen(name);
+    list += strspn(list, " \t");
+    list = arena_strn(a, list, strcspn(list, "\n"));
+    return cpu_list_count(list) > 0 ? list : NULL;
 }
 
 /* ---- memory --------------------------------------------------------------------- */

@@ -103,8 +103,9 @@ static int poll_fds(struct pollfd *fds, unsigned long n, int timeout_ms)
         .rename = rename, .unlink = unlink, .mkdir = mkdir, .rmdir = rmdir,         \
         .mkdtemp = mkdtemp, .mmap = mmap, .munmap = munmap, .madvise = madvise,     \
         .pipe = pipe_cloexec, .poll = poll_fds, .spawn = spawn, .waitpid = waitpid, \
-        .memfd = make_memfd, .pidfd = open_pidfd, .kill = kill, .dlopen = dlopen,   \
-        .dlsym = dlsym, .dlclose = dlclose, .clock_gettime = clock_gettime,         \
+        .wait4 = wait4, .memfd = make_memfd, .pidfd = open_pidfd, .kill = kill,     \
+        .dlopen = dlopen, .dlsym = dlsym, .dlclose = dlclose,                       \
+        .clock_gettime = clock_gettime,                                             \
     }
 
 Os os = SYSTEM_CALLS;

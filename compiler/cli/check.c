@@ -50,10 +50,12 @@ static void check_threads(Check *c)
     const Machine *m = &c->m;
     const char *quota =
         m->cpu_quota > 0 ? arena_printf(&c->e->kernel, "%.2f", m->cpu_quota) : "none";
+    const char *set =
+        m->n_cpuset > 0 ? arena_printf(&c->e->kernel, ", of a cpuset of %d", m->n_cpuset) : "";
     line(c, "threads", "ok",
          arena_printf(&c->e->kernel,
-                      "%d, bound by %s (affinity %d, cgroup quota %s, online %d)", m->n_threads,
-                      m->bound_by, m->n_affinity, quota, m->n_online),
+                      "%d, bound by %s (affinity %d%s, cgroup quota %s, online %d)",
+                      m->n_threads, m->bound_by, m->n_affinity, set, quota, m->n_online),
          "");
     line(c, "memory", m->memory_bytes ? "ok" : "unknown",
          arena_printf(&c->e->kernel, "%.1f GiB", (double)m->memory_bytes / 0x1p30), "");

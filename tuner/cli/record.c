@@ -35,6 +35,8 @@ static void put_run(Env *e, void *arg)
     row.budget_ns = o->budget.ns ? (int64_t)o->budget.ns : DB_NONE;
     row.budget_trials = o->budget.trials ? o->budget.trials : DB_NONE;
     row.clock_grain_ns = (int64_t)q.grain_ns, row.clock_cost_ns = (int64_t)q.cost_ns;
+    row.cpus = machine_cpus(e, &e->model, "");
+    row.n_cpuset = r->w->machine.n_cpuset > 0 ? r->w->machine.n_cpuset : DB_NONE;
     r->in.run = db_add_new_run(r->in.db, &row);
     for (int i = 0; i < N_PROTOCOL; i++) {
         db_add_run_constant(r->in.db, &(DbRunConstant){r->in.run, protocol_row[i].name,
