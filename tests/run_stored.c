@@ -165,11 +165,17 @@ Test(run_stored, a_weight_without_data_is_refused)
     set_up(&s, "store b bf16");
     cr_assert_not(run(&s, NULL, &y, &err));
     cr_assert_str_eq(err.text, "The weight \"w\" has no data.");
+    NamedTensor other = s.table; /* has the name of a kept weight, and is none */
+    s.kept.tensor = &other;
+    exec_use_weights(s.x, &s.kept);
+    cr_assert_not(run(&s, NULL, &y, &err));
+    cr_assert_str_eq(err.text, "The weight \"w\" has no data.");
     NamedTensor ids = {"ids", {DT_I64, 1, {3}, s.ids}};
     Args args = {&ids, 1, &s.table, 1};
     cr_assert_not(graph_interpret(s.g, &args, NULL, &env.model, &y, &err));
     cr_assert_str_eq(err.text, "The weight \"w\" has no data.");
     exec_free(s.x);
+    weights_release(&s.kept);
 }
 
 static bool run_once(void *ctx, Err *err)

@@ -79,9 +79,11 @@ static bool refuse(const Stored *s, int weight, Err *err)
 
 static bool need_f32(const Stored *s, int weight, const Tensor *t, Err *err)
 {
-    const StoredWeight *w = &s->at[weight];
-    return has_data(t) ||
-           (w->known ? weights_widen(s->weights, w->known - 1, err) : refuse(s, weight, err));
+    int known = s->at[weight].known;
+    if (!has_data(t) && known && !weights_widen(s->weights, known - 1, err)) {
+        return false;
+    }
+    return has_data(t) || refuse(s, weight, err); /* no: the arguments are not those weights */
 }
 
 static bool need_bf16(const Stored *s, int weight, const Tensor *t, Err *err)
