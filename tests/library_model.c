@@ -106,7 +106,7 @@ static void engine_for_bits(Env *e, void *arg)
 
 static void same_bits(const float *got, const float *want, int64_t n, const char *what)
 {
-    cr_assert(!memcmp(got, want, (size_t)n * sizeof *got), "%s: other bits than the engine's",
+    cr_assert(!memcmp(got, want, (size_t)n * sizeof *got), "%s: other bits",
               what);
 }
 
@@ -145,6 +145,56 @@ Test(library_model, one_thread_and_two_give_the_same_bits)
     }
     built_model_close(&two.built);
     close_both(&one);
+}
+
+static const NcWeight *weight_of(const TestLibrary *l, const char *name, NcStorage stored)
+{
+    const NcTables *t = l->made.text.tables;
+    for (int i = 0; i < t->n_weights; i++) {
+        if (!strcmp(t->weight[i].name, name) && t->weight[i].stored == stored) {
+            return &t->weight[i];
+        }
+    }
+    return NULL;
+}
+
+/* The file has BF16: it is copied, or widened; and read as it is, or laid out anew. */
+static void stored_both_ways(bool panels)
+{
+    static const char name[] = "model.layers.0.mlp.down_proj.weight";
+    TestLibrary narrow, wide;
+    test_model_open(&model, TINY);
+    defaults = picker_default();
+    narrow = (TestLibrary){.picker = &defaults, .panels = panels};
+    wide = (TestLibrary){.picker = &defaults, .panels = panels, .f32 = true};
+    library_open_test(&narrow, &model);
+    library_open_test(&wide, &model);
+    cr_assert(weight_of(&narrow, name, NC_BF16) && !weight_of(&narrow, name, NC_F32));
+    cr_assert(weight_of(&wide, name, NC_F32) && !weight_of(&wide, name, NC_BF16));
+    int64_t bytes = wide.built.facts->weight_bytes;
+    cr_assert_lt(narrow.built.facts->weight_bytes, bytes * 2 / 3);
+    Ids ids = heldout_ids(&model.e, 60);
+    int64_t v = model.c.vocab_size;
+    same_bits(library_feed(&narrow, ids.at, 40, false), library_feed(&wide, ids.at, 40, false),
+              v, "prompt");
+    for (int i = 40; i < 50; i++) {
+        same_bits(library_feed(&narrow, &ids.at[i], 1, false),
+                  library_feed(&wide, &ids.at[i], 1, false), v, "one token");
+    }
+    same_bits(library_feed(&narrow, &ids.at[50], 10, true),
+              library_feed(&wide, &ids.at[50], 10, true), 10 * v, "every row");
+    built_model_close(&wide.built);
+    close_both(&narrow);
+}
+
+Test(library_model, bf16_in_memory_gives_the_bits_of_f32)
+{
+    stored_both_ways(false);
+}
+
+Test(library_model, panels_of_bf16_give_the_bits_of_f32)
+{
+    stored_both_ways(true);
 }
 
 Test(library_model, panels_do_not_change_the_golden_logits)

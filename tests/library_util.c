@@ -15,7 +15,8 @@ static void make_body(Env *e, void *arg)
                         .n_jobs = 2,
                         .picker = l->picker,
                         .hint = hint_of_machine(&machine, 2),
-                        .target = target_of(&machine)};
+                        .target = target_of(&machine),
+                        .f32 = l->f32};
     o.hint.in_place = !l->panels;
     model_library_compile(e, &o, &l->made);
     model_library_build(e, &o, &l->made);

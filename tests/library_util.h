@@ -9,7 +9,7 @@ typedef struct TestLibrary {
     ModelLibrary made;
     BuiltModel built;
     const Picker *picker; /* NULL: naive nests */
-    bool panels;
+    bool panels, f32;
     int64_t context;
     nc_options options;
 } TestLibrary;

@@ -62,6 +62,7 @@ static LibraryOptions library_options(const Building *b, const Config *config, c
                          .picker = b->o->naive ? NULL : &b->picks.picker,
                          .hint = hint_of_machine(&h->machine, h->n_threads),
                          .target = h->tc.target,
+                         .f32 = b->o->f32,
                          .at_usual_sizes = true,
                          .stop = &interrupted};
     lo.hint.in_place = true;
@@ -120,6 +121,7 @@ enum {
     KEY_CONTEXT = 1100,
     KEY_THREADS,
     KEY_NAIVE,
+    KEY_F32,
     KEY_DB,
     KEY_NO_DB,
     KEY_SCHED,
@@ -151,6 +153,8 @@ static const struct argp_option options[] = {
      2},
     {"naive", KEY_NAIVE, NULL, 0,
      "kernels without schedules, with the interpreter's bits; slow", 2},
+    {"f32", KEY_F32, NULL, 0,
+     "weights that come as BF16 are f32 in memory; twice the bytes, the same bits", 2},
     {0},
 };
 
@@ -180,6 +184,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_EXACT: o->exact_only = true; return 0;
     case KEY_TUNED: o->require_tuned = true; return 0;
     case KEY_NAIVE: o->naive = true; return 0;
+    case KEY_F32: o->f32 = true; return 0;
     case ARGP_KEY_END: check_options(state, o); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }

@@ -9,7 +9,7 @@ typedef struct BuildOptions {
     const char *dir, *out, *db, *sched;
     int64_t context;
     int n_threads; /* 0: all */
-    bool no_db, naive, exact_only, require_tuned;
+    bool no_db, naive, f32, exact_only, require_tuned;
     Format format;
     int n_words; /* the whole command */
     char **word;

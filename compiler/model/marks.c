@@ -24,6 +24,14 @@ void graph_mark_bf16(Graph *g)
     }
 }
 
+void graph_mark_file(const Checkpoint *c, Graph *g)
+{
+    for (int i = 0; i < g->weights.n; i++) {
+        const FileTensor *t = checkpoint_find(c, name_of(g->weights.at[i]));
+        g->weights.at[i]->attr.from_bf16 = t && t->dtype == FD_BF16;
+    }
+}
+
 typedef struct Marking {
     const char *path;
     Graph *g;
@@ -34,10 +42,7 @@ static void mark(Env *e, void *arg)
 {
     Marking *m = arg;
     checkpoint_open(e, &m->file, m->path);
-    for (int i = 0; i < m->g->weights.n; i++) {
-        const FileTensor *t = checkpoint_find(&m->file, name_of(m->g->weights.at[i]));
-        m->g->weights.at[i]->attr.from_bf16 = t && t->dtype == FD_BF16;
-    }
+    graph_mark_file(&m->file, m->g);
 }
 
 static void close_file(void *arg)

@@ -43,6 +43,9 @@ static void make_part(Env *e, const LibraryOptions *o, const PartRow *row, int64
                       LibraryPart *out)
 {
     Graph *g = qwen2_build(e, o->config, -1, !row->all_rows);
+    if (!o->f32) {
+        graph_mark_file(o->file, g);
+    }
     Compile c = {
         .env = e, .cache = true, .picker = o->picker, .hint = o->hint, .target = o->target};
     if (row->max_tokens == 1) {

@@ -166,6 +166,7 @@ typedef struct LibraryOptions {
     const Picker *picker;   /* asked for each part's kernels, part by part; NULL: naive nests */
     PickHint hint;
     const Target *target;
+    bool f32;            /* weights that come as BF16 are f32 in memory too */
     bool at_usual_sizes; /* the picker is told those that tune searches for; else none */
     const volatile int *stop;
     void (*explain)(void *ctx, int part, int kernel, const char **outcome, const char **why);

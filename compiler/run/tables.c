@@ -189,7 +189,7 @@ static NcPlace place_of(Maker *k, const Lists *l, int buffer, const Operand *o)
     case BUF_CONST: return (NcPlace){NC_FIXED, add_fixed(k, b), 0};
     case BUF_WEIGHT:
         return (NcPlace){NC_WEIGHT,
-                         add_weight(k, b->name, o->bf16 && !o->pack ? NC_BF16 : NC_F32), 0};
+                         add_weight(k, b->name, operand_takes_bf16(o) ? NC_BF16 : NC_F32), 0};
     case BUF_OUTPUT: return (NcPlace){NC_LOGITS, 0, 0};
     default:
         return (NcPlace){!strcmp(b->name, "token_ids")    ? NC_IDS
@@ -204,8 +204,7 @@ static void add_param(Maker *k, Lists *l, const Kernel *kernel, const Call *call
     const Operand *o = &kernel->operand.at[i];
     const Arg *arg = &call->arg.at[i];
     NcPlace p = place_of(k, l, arg->buffer, o);
-    bool wide = o->pack || !o->bf16;
-    p.at += add_move(k, l, arg->offset, wide ? dtype_bytes(o->dtype) : operand_bytes(o));
+    p.at += add_move(k, l, arg->offset, operand_given_bytes(o));
     if (o->pack) {
         check(dim_is_const(arg->offset));
         p = (NcPlace){NC_PANEL, add_panel(k, kernel, i, p), 0};

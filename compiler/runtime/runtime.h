@@ -14,8 +14,7 @@
 /* ---- what kernels are ---------------------------------------------------------------------- */
 
 typedef int32_t (*KernelFn)(void *const *params, const int64_t *syms, int part, int n_parts);
-/* Fills the panels of one operand and returns their elements; without `to` it only counts. -1: a
- * value that is said to come from bf16 has other bits. */
+/* Fills the panels of one operand and returns their elements; without `to` it only counts. */
 typedef int64_t (*PackFn)(void *to, const void *from, const int64_t *syms);
 
 /* ---- pool.c: threads that run the parts of one function side by side ------------------------ */

@@ -33,7 +33,6 @@ typedef struct Reading {
     int from, to;         /* the weights of this round */
     int64_t done, all;    /* bytes of files */
     _Atomic int64_t next; /* piece of the work to be taken */
-    _Atomic int lossy;    /* 1 + a panel that is none */
 } Reading;
 
 /* ---- are they the same files? ------------------------------------------------------------ */
@@ -259,9 +258,7 @@ static void fill_part(void *ctx, int part, int n_parts)
         if (of_this_round(r, p)) {
             const char *from =
                 p->from.base == NC_WEIGHT ? r->at[p->from.index] : r->t->fixed[p->from.index];
-            if (p->fill(r->w->panel[i], from + p->from.at, no_syms) < 0) {
-                r->lossy = (int)i + 1;
-            }
+            p->fill(r->w->panel[i], from + p->from.at, no_syms);
         }
     }
 }
@@ -317,12 +314,6 @@ static bool read_all(Reading *r, nc_error *error)
         on_all_threads(r, read_part);
         on_all_threads(r, fill_part);
         let_pages_go(r);
-        if (r->lossy) {
-            const NcPlace *p = &r->t->panel[r->lossy - 1].from;
-            return nc_refuse(error, NC_FILE,
-                             "Weight %s is to be stored as bf16, but some value is none.",
-                             r->t->weight[p->index].name) == NC_OK;
-        }
         if (r->o->progress) {
             r->o->progress(r->o->progress_ctx, r->done, r->all);
         }
