@@ -106,8 +106,7 @@ static void engine_for_bits(Env *e, void *arg)
 
 static void same_bits(const float *got, const float *want, int64_t n, const char *what)
 {
-    cr_assert(!memcmp(got, want, (size_t)n * sizeof *got), "%s: other bits",
-              what);
+    cr_assert(!memcmp(got, want, (size_t)n * sizeof *got), "%s: other bits", what);
 }
 
 Test(library_model, logits_are_the_engines_bit_for_bit)
@@ -158,6 +157,19 @@ static const NcWeight *weight_of(const TestLibrary *l, const char *name, NcStora
     return NULL;
 }
 
+/* A token reads each matrix once, half as wide; of the embedding also its row, with its id. */
+static void fewer_bytes(const TestLibrary *narrow, const TestLibrary *wide)
+{
+    const NcTables *t = narrow->made.text.tables;
+    int64_t saved = 2 * model.c.hidden_size + (int64_t)sizeof(int64_t) / 2;
+    for (int i = 0; i < t->n_weights; i++) {
+        saved += t->weight[i].stored == NC_BF16 ? 2 * t->weight[i].count : 0;
+    }
+    cr_assert_eq(wide->built.facts->program[0].bytes_first -
+                     narrow->built.facts->program[0].bytes_first,
+                 saved);
+}
+
 /* The file has BF16: it is copied, or widened; and read as it is, or laid out anew. */
 static void stored_both_ways(bool panels)
 {
@@ -173,6 +185,7 @@ static void stored_both_ways(bool panels)
     cr_assert(weight_of(&wide, name, NC_F32) && !weight_of(&wide, name, NC_BF16));
     int64_t bytes = wide.built.facts->weight_bytes;
     cr_assert_lt(narrow.built.facts->weight_bytes, bytes * 2 / 3);
+    fewer_bytes(&narrow, &wide);
     Ids ids = heldout_ids(&model.e, 60);
     int64_t v = model.c.vocab_size;
     same_bits(library_feed(&narrow, ids.at, 40, false), library_feed(&wide, ids.at, 40, false),

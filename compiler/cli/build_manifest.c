@@ -14,14 +14,14 @@ typedef struct Manifest {
     Table *t;
 } Manifest;
 
-static double call_bytes(const LibraryParts *parts, const LibraryPart *part, const Call *c,
+static double most_bytes(const LibraryParts *parts, const LibraryPart *part, const Call *c,
                          Env *e)
 {
     int64_t size[MAX_SYMBOLS] = {0};
     size[sym_intern(e, "seq", 3)] = part->max_tokens;
     size[sym_intern(e, "past", 4)] = parts->context - part->max_tokens;
     size[sym_intern(e, "capacity", 8)] = parts->context;
-    return (double)dim_value(c->read_bytes, size) + (double)dim_value(c->write_bytes, size);
+    return (double)call_bytes(part->program, c, size);
 }
 
 static double expected_ns(const Picked *x)
@@ -67,13 +67,13 @@ static void put_part(const Manifest *m, int part, const nc_site *site)
     bool grouped = m->p->o->format == FORMAT_TEXT;
     double all = 0;
     for (int i = 0; i < p->program->call.n; i++) {
-        all += call_bytes(parts, p, &p->program->call.at[i], m->e);
+        all += most_bytes(parts, p, &p->program->call.at[i], m->e);
     }
     for (int i = 0; i < p->program->call.n; i++) {
         const Call *c = &p->program->call.at[i];
         int n = grouped ? calls_from(p->program, i) : 1;
         if (n) {
-            put_row(m, part, i, &site[i], n, n * call_bytes(parts, p, c, m->e) / all);
+            put_row(m, part, i, &site[i], n, n * most_bytes(parts, p, c, m->e) / all);
         }
     }
 }

@@ -272,7 +272,10 @@ int program_kernel(Env *e, Program *p, Kernel *k);
 void program_lifetimes(Program *p); /* sets Buffer.first and .last from the calls */
 
 /* ---- traffic.c: exact counts as polynomials -------------------------------------------------- */
-/* Total; read, written may be NULL. */
+/* Of one call at these sizes, by symbol id, as its kernel's schedule stores operands: half for what it reads
+ * as bfloat16. Of a table that is looked up in, the rows; their ids are halved with them. */
+int64_t call_bytes(const Program *p, const Call *c, const int64_t *size);
+/* Of the graph, all f32. Total; read, written may be NULL. */
 Dim program_bytes(Env *e, const Program *p, Dim *read, Dim *written);
 /* Float operations of one run, as the nest writes them (a comparison is one, a multiply-add two), in symbols
  * s0 s1 ... Fails with E_ILLEGAL where an extent is no polynomial, as after a split. */

@@ -19,6 +19,20 @@ Dim program_bytes(Env *e, const Program *p, Dim *read, Dim *written)
     return dim_add(e, r, w);
 }
 
+int64_t call_bytes(const Program *p, const Call *c, const int64_t *size)
+{
+    static const int64_t none[MAX_SYMBOLS]; /* spans of weights depend on none */
+    const Kernel *k = p->kernel.at[c->kernel];
+    int64_t read = dim_value(c->read_bytes, size), saved = 0;
+    for (int i = 1; i < k->operand.n; i++) {
+        if (k->operand.at[i].bf16) {
+            int64_t all = kernel_span(k, i, none) * dtype_bytes(k->operand.at[i].dtype);
+            saved += (all < read ? all : read) / 2;
+        }
+    }
+    return read - saved + dim_value(c->write_bytes, size);
+}
+
 /* An extent of constants and symbols as a Dim over the named symbols. Lowering writes polynomials only;
  * kernel text from elsewhere, and steps that split, may divide. */
 static Dim dim_of_expr(Env *e, const Expr *x, const Dim *symbol)

@@ -56,13 +56,16 @@ static void most_sizes(const Maker *k, const LibraryPart *part, int64_t value[MA
     value[k->size[NC_CAPACITY]] = k->parts->context;
 }
 
-static int64_t value_at_one(const Maker *k, Dim d, int64_t past)
+static int64_t bytes_at_one(const Maker *k, const Program *p, int64_t past)
 {
-    int64_t value[MAX_SYMBOLS] = {0};
+    int64_t value[MAX_SYMBOLS] = {0}, bytes = 0;
     value[k->size[NC_SEQ]] = 1;
     value[k->size[NC_PAST]] = past;
     value[k->size[NC_CAPACITY]] = k->parts->context;
-    return dim_value(d, value);
+    for (int i = 0; i < p->call.n; i++) {
+        bytes += call_bytes(p, &p->call.at[i], value);
+    }
+    return bytes;
 }
 
 /* The list of sizes that a call wants, once. */
@@ -325,10 +328,9 @@ static NcProgram make_program(Maker *k, int index)
         f.n_joins += l.call.at[i].parallel;
     }
     add_sites(k, index);
-    Dim bytes = program_bytes(k->e, p, NULL, NULL);
     f.arena_bytes = part->plan.arena_bytes;
-    f.bytes_first = value_at_one(k, bytes, 0);
-    f.bytes_last = value_at_one(k, bytes, k->parts->context - 1);
+    f.bytes_first = bytes_at_one(k, p, 0);
+    f.bytes_last = bytes_at_one(k, p, k->parts->context - 1);
     return (NcProgram){f,       l.call.at, l.param.at, l.param.n, l.sym.at,
                        l.sym.n, l.move.at, l.move.n,   l.term.at, part->all_rows};
 }

@@ -18,6 +18,7 @@
 
 #define LINE_ROUND(n) (((n) + 63) & ~(int64_t)63)
 #define SCRATCH_BYTES ((int64_t)256 << 20)
+#define ROUND_BYTES ((int64_t)64 << 20) /* of files, between two reports */
 
 enum { CHUNK = 1 << 18, SAMPLES = 256, SAMPLE_BYTES = 4096 };
 
@@ -111,6 +112,11 @@ static bool map_shards(Reading *r, nc_error *error)
 
 /* ---- where everything goes ---------------------------------------------------------------- */
 
+static int64_t source_bytes(const NcWeight *w) /* of an element */
+{
+    return w->source == NC_F32 ? 4 : 2;
+}
+
 static int64_t stored_bytes(const NcWeight *w)
 {
     return LINE_ROUND(w->count * (w->stored == NC_F32 ? 4 : 2));
@@ -153,7 +159,7 @@ static bool place_all(Reading *r, nc_error *error)
     for (int i = 0; i < t->n_weights; i++) {
         int64_t n = t->weight[i].kept ? 0 : stored_bytes(&t->weight[i]);
         r->scratch_bytes = n > r->scratch_bytes ? n : r->scratch_bytes;
-        r->all += t->weight[i].count * (t->weight[i].source == NC_F32 ? 4 : 2);
+        r->all += t->weight[i].count * source_bytes(&t->weight[i]);
     }
     bool any = r->scratch_bytes > 0;
     r->scratch_bytes =
@@ -210,16 +216,28 @@ static void widen(NcStorage source, const uint8_t *from, int64_t first, int64_t 
     }
 }
 
+/* Whole pages of the file that are not needed for now. */
+static void let_pages_go(const uint8_t *from, int64_t n_bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+    uintptr_t first = ((uintptr_t)from + page) & ~page,
+              end = ((uintptr_t)from + (uintptr_t)n_bytes) & ~page;
+    if (end > first) {
+        os.madvise((void *)first, end - first, MADV_DONTNEED);
+    }
+}
+
 static void read_chunk(const Reading *r, int weight, int64_t first)
 {
     const NcWeight *w = &r->t->weight[weight];
     const uint8_t *from = r->shard[w->shard] + w->offset;
-    int64_t n = w->count - first < CHUNK ? w->count - first : CHUNK;
+    int64_t n = w->count - first < CHUNK ? w->count - first : CHUNK, size = source_bytes(w);
     if (w->stored == NC_F32) {
         widen(w->source, from, first, n, r->at[weight]);
     } else {
         memcpy((char *)r->at[weight] + first * 2, from + first * 2, (size_t)n * 2);
     }
+    let_pages_go(from + first * size, n * size);
 }
 
 static int64_t n_chunks(const NcWeight *w)
@@ -273,34 +291,27 @@ static void on_all_threads(Reading *r, PoolPart *part)
     }
 }
 
-/* The next weights that fit the scratch memory together; each has its place then. */
+/* The next weights that fit the scratch memory together, some at a time; each has its place then. */
 static void begin_round(Reading *r)
 {
-    int64_t used = 0;
+    int64_t used = 0, read = 0;
     r->from = r->to;
     for (; r->to < r->t->n_weights; r->to++) {
         const NcWeight *w = &r->t->weight[r->to];
         int64_t n = w->kept ? 0 : stored_bytes(w);
-        if (used + n > r->scratch_bytes) {
+        if (used + n > r->scratch_bytes || read > ROUND_BYTES) {
             break;
         }
         r->at[r->to] = w->kept ? r->w->weight[r->to] : r->scratch + used;
         used += n;
+        read += w->count * source_bytes(w);
     }
 }
 
-static void let_pages_go(Reading *r)
+static void count_done(Reading *r)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
     for (int i = r->from; i < r->to; i++) {
-        const NcWeight *w = &r->t->weight[i];
-        int64_t bytes = w->count * (w->source == NC_F32 ? 4 : 2);
-        uintptr_t from = ((uintptr_t)(r->shard[w->shard] + w->offset)) & ~page;
-        uintptr_t to = ((uintptr_t)(r->shard[w->shard] + w->offset) + (uintptr_t)bytes) & ~page;
-        if (to > from) {
-            os.madvise((void *)from, to - from, MADV_DONTNEED);
-        }
-        r->done += bytes;
+        r->done += r->t->weight[i].count * source_bytes(&r->t->weight[i]);
     }
 }
 
@@ -313,7 +324,7 @@ static bool read_all(Reading *r, nc_error *error)
         begin_round(r);
         on_all_threads(r, read_part);
         on_all_threads(r, fill_part);
-        let_pages_go(r);
+        count_done(r);
         if (r->o->progress) {
             r->o->progress(r->o->progress_ctx, r->done, r->all);
         }
