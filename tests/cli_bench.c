@@ -70,3 +70,30 @@ Test(cli_bench, usage)
     has(NC(&env, "bench", "--kernel", "1"), 2, "--kernel needs a model");
     has(NC(&env, "bench", "--shape", "m=1,n=1,k=1", "--regime", "warm"), 2, "warm");
 }
+
+/* The small model's context is 512: what needs more is left out, and said. */
+Test(cli_bench, a_library_alone_and_in_turns_with_another)
+{
+    TempDir d = temp_dir();
+    const char *lib[2];
+    for (int i = 0; i < 2; i++) {
+        const char *out = arena_printf(&env.model, "%s/%d", d.path, i);
+        lib[i] = arena_printf(&env.model, "%s/model.so", out);
+        has(NC(&env, "build", "--model", "tests/data/tiny-qwen2", "-o", out, "--no-db",
+               i ? "--f32" : NULL),
+            0, "3 programs");
+    }
+    Ran r = NC(&env, "bench", "--lib", lib[0], "--blocks", "1", "--threads", "1");
+    has(r, 0, "prefill 128");
+    has(r, 0, "decode at 16");
+    has(r, 0, "The context is too short for decode at 512.");
+    r = NC(&env, "bench", "--lib", lib[0], "--vs", lib[1], "--blocks", "1", "--format", "json");
+    has(r, 0, "\"times as fast\": ");
+    has(r, 0, "\"rounds won\": \"");
+    r = NC(&env, "bench", "--lib", lib[0], "--profile", "--format", "csv");
+    has(r, 0, "decode at 16,matmul+epilogue,mlp.gate_proj+up_proj,nc_");
+    has(r, 0, "prefill 128,row,all,,");
+    has(NC(&env, "bench", "--vs", lib[0]), 2, "--lib stands alone");
+    has(NC(&env, "bench", "--lib", "tests/data/tiny-qwen2/config.json"), 1, "cannot be loaded");
+    temp_remove(&d);
+}

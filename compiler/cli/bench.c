@@ -23,6 +23,7 @@ typedef struct Options {
     int n_blocks;
     uint64_t seed;
     Format format;
+    LibraryBench library;
 } Options;
 
 typedef struct Contest {
@@ -361,7 +362,10 @@ enum {
     KEY_SEED,
     KEY_NAIVE,
     KEY_BF16,
-    KEY_SWEEP
+    KEY_SWEEP,
+    KEY_LIB,
+    KEY_VS,
+    KEY_PROFILE
 };
 
 static const struct argp_option options[] = {
@@ -373,6 +377,13 @@ static const struct argp_option options[] = {
     {"schedule", 's', "STEPS", 0, "a schedule besides the default; may be repeated", 0},
     {"sweep", KEY_SWEEP, "N", 0,
      "and the fastest of N points of the kernel's space, found by timing each briefly", 0},
+    {"lib", KEY_LIB, "FILE", 0,
+     "instead: this model.so that `nanocompile build` made; its weights are those of MODEL, "
+     "else where they "
+     "lay then",
+     0},
+    {"vs", KEY_VS, "FILE", 0, "with --lib: and this one, in turns with it", 0},
+    {"profile", KEY_PROFILE, NULL, 0, "with --lib: only what each of its kernels takes", 0},
     {"threads", KEY_THREADS, "N", 0, "default: all that this process may use", 0},
     {"regime", KEY_REGIME, "hot|cold", 0,
      "weights and KV cache in the processor's caches, or as a model finds them: in a ring of "
@@ -410,6 +421,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->source; return 0;
     case KEY_SHAPE: parse_shape(state, o, arg); return 0;
     case 'k': o->kernel = arg; return 0;
+    case KEY_LIB: o->library.lib[0] = arg; return 0;
+    case KEY_VS: o->library.lib[1] = arg; return 0;
+    case KEY_PROFILE: o->library.profile = true; return 0;
     case 's':
         if (o->n_schedules == MAX_ENTRIES) {
             argp_error(state, "at most %d schedules", MAX_ENTRIES);
@@ -428,6 +442,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG: o->source.path = arg; return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
     case ARGP_KEY_END:
         o->format = o->source.format;
+        if (o->library.lib[0] ? o->peaks || o->m || o->kernel
+                              : o->library.lib[1] || o->library.profile) {
+            argp_error(state, "--lib stands alone, and --vs and --profile go with it");
+        } else if (o->library.lib[0]) {
+            return 0;
+        }
         if (!o->peaks && !o->m && !o->kernel) {
             argp_error(state, "say what to measure: --shape, --kernel or --peaks");
         } else if (o->kernel && !o->source.path) {
@@ -452,5 +472,14 @@ int cmd_bench(int argc, char **argv)
                                      NULL};
     Options o = {.source = source_default(), .n_blocks = 8, .seed = 1};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
+    LibraryBench *l = &o.library;
+    if (l->lib[0]) {
+        l->weights = o.source.path;
+        l->n_threads = o.n_threads;
+        l->n_blocks = o.n_blocks;
+        l->seed = o.seed;
+        l->format = o.format;
+        return cli_run(l->profile ? bench_profile : bench_library, l);
+    }
     return cli_run(bench_body, &o);
 }

@@ -55,6 +55,19 @@ void rivals_add(Env *e, Rivals *r, const Place *at, const int64_t mnk[3], void *
 void rival_run(void *rival); /* one call; takes the next copy */
 void rivals_close(Rivals *r);
 
+/* ---- bench_library.c, bench_profile.c: a built model ---- */
+typedef struct LibraryBench {
+    const char *lib[2];  /* the second: in turns with the first; NULL: none */
+    const char *weights; /* the model's folder; NULL: the libraries' own */
+    bool profile;        /* what each kernel takes, of the first */
+    int n_threads;       /* 0: as the libraries say */
+    int n_blocks;
+    uint64_t seed;
+    Format format;
+} LibraryBench;
+void bench_library(Env *e, void *options); /* a LibraryBench */
+void bench_profile(Env *e, void *options);
+
 /* ---- bench_peaks.c ---- */
 void bench_peaks(Env *e, const Machine *m, Pool *pool, Format format);
 

@@ -45,6 +45,10 @@ typedef struct nc_options {
     void (*progress)(void *ctx, int64_t done_bytes, int64_t total_bytes);
     void *progress_ctx;
     const volatile int *stop; /* not 0: a call ends between two kernels; may be NULL */
+    /* After each kernel, with the number of its call in nc_facts.site, on the calling thread; may
+     * be NULL. */
+    void (*watch)(void *ctx, int site);
+    void *watch_ctx;
 } nc_options;
 
 /* One way through the model: kernels in a fixed order, temporaries at fixed places. */

@@ -21,6 +21,8 @@ typedef struct Lists { /* of one program */
 struct nc_model {
     const NcTables *t;
     const volatile int *stop;
+    void (*watch)(void *ctx, int site);
+    void *watch_ctx;
     Pool *pool; /* NULL: one thread */
     NcWeights weights;
     char *memory; /* of the rest, in one piece */
@@ -147,7 +149,7 @@ nc_model *runtime_open(const NcTables *t, const nc_options *options, nc_error *e
         nc_refuse(error, NC_NOMEM, "There is no memory for a model.");
         return NULL;
     }
-    *m = (nc_model){.t = t, .stop = o->stop};
+    *m = (nc_model){.t = t, .stop = o->stop, .watch = o->watch, .watch_ctx = o->watch_ctx};
     if (!start_threads(m, o->n_threads > 0 ? o->n_threads : t->facts->n_threads, error) ||
         !take_memory(m, error) || !weights_read(t, o, m->pool, &m->weights, error)) {
         runtime_close(m);
@@ -199,10 +201,21 @@ static void set_sizes(const nc_model *m, const NcProgram *p, const Lists *l,
     }
 }
 
+/* The number of a program's first call, of all programs'. */
+static int first_site(const NcTables *t, const NcProgram *p)
+{
+    int n = 0;
+    for (const NcProgram *q = t->program; q < p; q++) {
+        n += q->facts.n_calls;
+    }
+    return n;
+}
+
 /* Every kernel in order; the arguments are in the lists. */
 static nc_code run_program(const nc_model *m, const NcProgram *p, const Lists *l,
                            nc_error *error)
 {
+    const int site = m->watch ? first_site(m->t, p) : 0;
     for (int i = 0; i < p->facts.n_calls; i++) {
         const NcCall *c = &p->call[i];
         void *const *param = l->param + c->param;
@@ -215,6 +228,9 @@ static nc_code run_program(const nc_model *m, const NcProgram *p, const Lists *l
         if (code != 0) {
             return nc_refuse(error, NC_BROKEN, "Call %d of %s ended with code %d.", i,
                              p->facts.name, (int)code);
+        }
+        if (m->watch) {
+            m->watch(m->watch_ctx, site + i);
         }
     }
     return NC_OK;
@@ -234,7 +250,7 @@ static int program_for(const NcTables *t, int64_t n, bool all)
 }
 
 static nc_code feed_some(nc_model *m, int program, int64_t at, const int32_t *ids, int64_t n,
-                        float *rows, nc_error *error)
+                         float *rows, nc_error *error)
 {
     const NcProgram *p = &m->t->program[program];
     const Lists *l = &m->program[program];
@@ -296,7 +312,7 @@ nc_code runtime_feed(nc_model *m, int64_t at, const int32_t *ids, int64_t n, boo
         int64_t most = m->t->program[program].facts.max_tokens, left = n - i;
         int64_t some = left < most ? left : most;
         code = feed_some(m, program, at + i, ids + i, some,
-                        all ? rows + i * m->t->facts->vocab_size : NULL, error);
+                         all ? rows + i * m->t->facts->vocab_size : NULL, error);
         if (code != NC_OK) {
             return code;
         }

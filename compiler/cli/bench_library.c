@@ -1,0 +1,268 @@
+/* bench_library.c - `nanocompile bench --lib`: a built model's prompts and single tokens, timed; with --vs two
+ * libraries, in turns in one process. Each kind of work is a race of its own, its probes of memory beside it,
+ * so that a change of the machine is seen. A race pairs what ran in one round: the sign test is over these.
+ * needs: weights of random models do as well as others; no token depends on another's value here. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/bench.h"
+
+enum { BLOCK_NS = 400000000 };
+
+typedef struct Work { /* so many tokens at once, behind so many */
+    const char *name;
+    int n, at;
+} Work;
+
+static const Work works[] = {
+    {"prefill 64", 64, 0},   {"prefill 128", 128, 0},   {"prefill 512", 512, 0},
+    {"decode at 16", 1, 16}, {"decode at 512", 1, 512},
+};
+
+typedef struct Side { /* a library that does it */
+    BuiltModel built;
+    const Work *work;
+    int32_t *ids;
+    Err err; /* of the first call that failed */
+    bool failed;
+} Side;
+
+typedef struct LibraryRace {
+    const LibraryBench *o;
+    Machine machine;
+    Side side[2];
+    int n;
+    Pool *pool; /* of the probes */
+    Ring ring;
+    Table table;
+} LibraryRace;
+
+/* ---- what is timed ---- */
+
+static bool feed(Side *s, int at, int n)
+{
+    const float *logits;
+    Stepper *step = &s->built.stepper;
+    step->n_fed = at;
+    s->failed = s->failed || !step->feed(step, s->ids, n, false, &logits, &s->err);
+    return !s->failed;
+}
+
+static void do_work(void *side)
+{
+    Side *s = side;
+    feed(s, s->work->at, s->work->n);
+}
+
+static bool fits(const LibraryRace *r, const Work *w)
+{
+    bool fits = true;
+    for (int i = 0; i < r->n; i++) {
+        fits = fits && w->at + w->n <= r->side[i].built.facts->context;
+    }
+    return fits;
+}
+
+/* What stands before the work; the same every time. */
+static void prepare(Env *e, LibraryRace *r, const Work *w)
+{
+    for (int i = 0; i < r->n; i++) {
+        Side *s = &r->side[i];
+        s->work = w;
+        if (w->at > 0 && !feed(s, 0, w->at)) {
+            fail_err(e, &s->err);
+        }
+    }
+}
+
+/* ---- a row ---- */
+
+/* Bytes of one token alone: rising evenly with its position. NaN: not one token. */
+static double token_bytes(const nc_facts *f, const Work *w)
+{
+    for (int i = 0; i < f->n_programs && w->n == 1; i++) {
+        const nc_program *p = &f->program[i];
+        if (p->max_tokens == 1) {
+            double all = f->context > 1 ? (double)(f->context - 1) : 1;
+            return (double)p->bytes_first +
+                   (double)(p->bytes_last - p->bytes_first) * w->at / all;
+        }
+    }
+    return NAN;
+}
+
+/* Rounds in which the first side was faster, and slower. */
+static void count_pairs(const Measured *m, int64_t *won, int64_t *lost)
+{
+    *won = *lost = 0;
+    for (int64_t i = 0; i < (int64_t)m->n_blocks * m->n_rounds; i++) {
+        const Sample *s = &m->sample[i * m->n_contenders];
+        *won += s[0].ns < s[1].ns;
+        *lost += s[0].ns > s[1].ns;
+    }
+}
+
+static void put_comparison(Env *e, LibraryRace *r, const Measured *m, bool first)
+{
+    if (!first) {
+        for (int i = 0; i < 5; i++) {
+            table_number(&r->table, NAN, "%g");
+        }
+        return;
+    }
+    int64_t won, lost;
+    Interval ratio = measure_ratio(e, m, 1, 0);
+    count_pairs(m, &won, &lost);
+    table_number(&r->table, ratio.median, "%.3f");
+    table_number(&r->table, ratio.lo, "%.3f");
+    table_number(&r->table, ratio.hi, "%.3f");
+    table_cell(&r->table, "%lld of %lld", (long long)won, (long long)(won + lost));
+    table_number(&r->table, stat_sign_two(won, lost), "%.2g");
+}
+
+static double probed_rate(const Measured *m)
+{
+    double sum = 0;
+    for (int i = 0; i < m->n_blocks; i++) {
+        sum += m->block[i].before.read_bytes_per_ns + m->block[i].after.read_bytes_per_ns;
+    }
+    return sum / (2 * m->n_blocks);
+}
+
+static void put_side(Env *e, LibraryRace *r, const Measured *m, const Work *w, int i)
+{
+    Table *t = &r->table;
+    Summary s = measure_summary(e, m, i);
+    double bytes = token_bytes(r->side[i].built.facts, w);
+    Interval part = measure_fraction(e, m, i, isnan(bytes) ? 0 : bytes, 0);
+    table_cell(t, "%s", w->name);
+    table_cell(t, "%s", m->contender[i].name);
+    table_number(t, w->n / s.median_ns * 1e9, "%.2f");
+    table_number(t, w->n / s.q3_ns * 1e9, "%.2f");
+    table_number(t, w->n / s.q1_ns * 1e9, "%.2f");
+    table_number(t, s.median_ns / 1e6, "%.3f");
+    table_number(t, bytes / 1e6, "%.1f");
+    table_number(t, bytes / s.median_ns, "%.2f");
+    table_number(t, probed_rate(m), "%.2f");
+    table_number(t, isnan(bytes) ? NAN : part.median * 100, "%.1f");
+    table_cell(t, "%d", s.n_samples);
+    if (r->n == 2) {
+        put_comparison(e, r, m, i == 0);
+    }
+}
+
+static void race_at(Env *e, LibraryRace *r, const Work *w)
+{
+    Contender c[2];
+    Measured m;
+    Prober prober = prober_of(&r->machine, r->pool, &r->ring);
+    MeasurePlan plan = measure_plan(r->o->seed);
+    plan.n_blocks = r->o->n_blocks;
+    plan.block_ns = BLOCK_NS;
+    plan.settle_ns = w->n == 1 ? plan.settle_ns : 0; /* a prompt is long enough to settle in */
+    plan.stop = &interrupted;
+    prepare(e, r, w);
+    for (int i = 0; i < r->n; i++) {
+        c[i] = (Contender){r->o->lib[i], do_work, &r->side[i]};
+    }
+    measure(e, c, r->n, &plan, &prober, &m);
+    for (int i = 0; i < r->n; i++) {
+        if (r->side[i].failed) {
+            fail_err(e, &r->side[i].err);
+        }
+    }
+    if (!m.n_blocks) {
+        fail(e, E_INTERRUPT, "Stopped before a block was measured.");
+    }
+    for (int i = 0; i < r->n; i++) {
+        put_side(e, r, &m, w, i);
+    }
+}
+
+/* ---- opening and closing ---- */
+
+static void open_side(Env *e, LibraryRace *r, int i)
+{
+    Side *s = &r->side[i];
+    nc_options o = {.weights = r->o->weights,
+                    .n_threads = r->o->n_threads,
+                    .progress = terminal_progress(),
+                    .progress_ctx = (void *)(uintptr_t) "reading weights",
+                    .stop = &interrupted};
+    built_model_load(e, &s->built, r->o->lib[i]);
+    built_model_open(e, &s->built, &o);
+    s->ids = arena_array(&e->model, int32_t, s->built.facts->context);
+    for (int64_t k = 0; k < s->built.facts->context; k++) {
+        s->ids[k] = (int32_t)((uint64_t)k * 7919 % (uint64_t)s->built.facts->vocab_size);
+    }
+}
+
+static void open_probes(Env *e, LibraryRace *r, int n_threads)
+{
+    const size_t copy = 64u << 20;
+    Err err;
+    if (!(r->pool = pool_new(n_threads, &err))) {
+        fail_err(e, &err);
+    }
+    ring_init(e, &r->ring, NULL, copy, (int)(ring_want_bytes(&r->machine) / copy) + 1, true,
+              r->pool);
+}
+
+static void print(Env *e, LibraryRace *r, int n_threads)
+{
+    Buf out;
+    buf_init(&out, &e->model);
+    table_print(&r->table, r->o->format, &out);
+    if (r->o->format == FORMAT_TEXT || r->o->format == FORMAT_MD) {
+        buf_printf(&out,
+                   "\n%s, %d threads, seed %llu; spread: quartiles; probe: a ring's read "
+                   "bandwidth, beside\n",
+                   r->machine.brand, n_threads, (unsigned long long)r->o->seed);
+    }
+    cli_flush(&out);
+}
+
+static void race(Env *e, void *arg)
+{
+    static const char *const columns[] = {
+        "work",      "library",  "#tok/s",      "#q1",         "#q3",      "#ms",
+        "#MB/token", "#GB/s",    "#probe GB/s", "#% of probe", "#samples", "#times as fast",
+        "#at least", "#at most", "rounds won",  "#p"};
+    LibraryRace *r = arg;
+    machine_read(e, "", &r->machine);
+    r->n = r->o->lib[1] ? 2 : 1;
+    for (int i = 0; i < r->n; i++) {
+        open_side(e, r, i);
+    }
+    int n_threads = r->o->n_threads ? r->o->n_threads : r->side[0].built.facts->n_threads;
+    open_probes(e, r, n_threads);
+    table_init(&r->table, &e->model, "library", (int)countof(columns) - (r->n == 2 ? 0 : 5),
+               columns);
+    for (size_t i = 0; i < countof(works); i++) {
+        if (fits(r, &works[i])) {
+            race_at(e, r, &works[i]);
+        } else {
+            fprintf(stderr, "The context is too short for %s.\n", works[i].name);
+        }
+    }
+    print(e, r, n_threads);
+}
+
+static void close_race(void *arg)
+{
+    LibraryRace *r = arg;
+    for (int i = 0; i < r->n; i++) {
+        built_model_close(&r->side[i].built);
+    }
+    if (r->ring.n_copies) {
+        ring_release(&r->ring);
+    }
+    pool_free(r->pool);
+}
+
+void bench_library(Env *e, void *options)
+{
+    LibraryRace r = {.o = options};
+    catch_interrupt();
+    env_finally(e, race, close_race, &r);
+}
