@@ -4,8 +4,6 @@
  * been compiled from yet. */
 #include "model/model_int.h"
 
-#include <string.h>
-
 static const char *name_of(const Node *weight)
 {
     return weight->attr.name;
@@ -19,22 +17,18 @@ void weights_mark(const Weights *w, Graph *g)
     }
 }
 
-void match_mark(const Match *m, Graph *g)
-{
-    for (int i = 0; i < g->weights.n; i++) {
-        Attr *a = &g->weights.at[i]->attr;
-        for (int k = 0; k < m->n; k++) {
-            if (m->found[k] && !strcmp(m->spec[k].name, a->name)) {
-                a->from_bf16 = m->found[k]->dtype == FD_BF16;
-            }
-        }
-    }
-}
-
 void graph_mark_bf16(Graph *g)
 {
     for (int i = 0; i < g->weights.n; i++) {
         g->weights.at[i]->attr.from_bf16 = true;
+    }
+}
+
+void graph_mark_file(const Checkpoint *c, Graph *g)
+{
+    for (int i = 0; i < g->weights.n; i++) {
+        const FileTensor *t = checkpoint_find(c, name_of(g->weights.at[i]));
+        g->weights.at[i]->attr.from_bf16 = t && t->dtype == FD_BF16;
     }
 }
 
@@ -48,10 +42,7 @@ static void mark(Env *e, void *arg)
 {
     Marking *m = arg;
     checkpoint_open(e, &m->file, m->path);
-    for (int i = 0; i < m->g->weights.n; i++) {
-        const FileTensor *t = checkpoint_find(&m->file, name_of(m->g->weights.at[i]));
-        m->g->weights.at[i]->attr.from_bf16 = t && t->dtype == FD_BF16;
-    }
+    graph_mark_file(&m->file, m->g);
 }
 
 static void close_file(void *arg)

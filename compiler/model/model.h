@@ -244,9 +244,9 @@ void weights_release(Weights *w);
 
 /* ---- marks.c: Attr.from_bf16 of a graph's weights ------------------------------------- */
 void weights_mark(const Weights *w, Graph *g); /* those that are kept so */
-/* Those that are BF16 in the folder; none, where it has no weights. Fails as checkpoint_open. */
+void graph_mark_file(const Checkpoint *c, Graph *g); /* those that are BF16 there */
+/* The same of a folder; none, where it has no weights. Fails as checkpoint_open. */
 void graph_mark_from(Env *e, Graph *g, const char *dir);
-void match_mark(const Match *m, Graph *g); /* by the tensors that were found */
 void graph_mark_bf16(Graph *g); /* all */
 
 /* ---- synth.c: a model folder of any config, with seeded random weights ----------------- */

@@ -39,12 +39,12 @@ static void set_usual_sizes(Compile *c, bool one_token)
     set_usual(c, "capacity", USUAL_CAPACITY);
 }
 
-static void make_part(Env *e, const LibraryOptions *o, const PartRow *row, const Match *match,
-                      int64_t context, LibraryPart *out)
+static void make_part(Env *e, const LibraryOptions *o, const PartRow *row, int64_t context,
+                      LibraryPart *out)
 {
     Graph *g = qwen2_build(e, o->config, -1, !row->all_rows);
     if (!o->f32) {
-        match_mark(match, g);
+        graph_mark_file(o->file, g);
     }
     Compile c = {
         .env = e, .cache = true, .picker = o->picker, .hint = o->hint, .target = o->target};
@@ -102,10 +102,8 @@ void model_library_compile(Env *e, const LibraryOptions *o, ModelLibrary *l)
                               .n = countof(part_row),
                               .explain = o->explain,
                               .ctx = o->ctx};
-    weights_match(e, o->config, o->file, &l->parts.match);
-    match_require(e, o->config, o->file, &l->parts.match);
     for (size_t i = 0; i < countof(part_row); i++) {
-        make_part(e, o, &part_row[i], &l->parts.match, context, &l->parts.part[i]);
+        make_part(e, o, &part_row[i], context, &l->parts.part[i]);
     }
     tables_make(e, &l->parts, &l->text);
 }

@@ -1,0 +1,206 @@
+/* library.c (bench) - what a built library of the 24-layer model costs beside its kernels: they are replaced by
+ * empty ones, and decode steps are timed, on one thread and on all. The bar is 15 us and 1.2 times what the
+ * joins of a step cost by themselves, as a probe beside says. The weights are address space only: nobody reads
+ * them. Prints markdown. Run from the source folder: make bench. */
+#include "compile.h"
+#include "model/model.h"
+#include "run/run.h"
+#include "schedules/schedules.h"
+#include "tuner/measure.h"
+#include "tuner/stat.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define CONFIG "tests/data/qwen2.5/config.json"
+
+enum { STEPS = 2000, FIRST_PAST = 17, CONTEXT = 4096, HEADER_BYTES = 8 };
+
+/* ---- weights without data ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    const FileTensor *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static uint64_t elements(const TensorSpec *s)
+{
+    return (uint64_t)(s->dim[0] * (s->rank > 1 ? s->dim[1] : 1));
+}
+
+static Checkpoint without_data(Env *e, const Config *c)
+{
+    int n;
+    const TensorSpec *spec = config_tensors(e, c, &n);
+    Checkpoint out = {.path = "weights"};
+    size_t bytes = HEADER_BYTES;
+    for (int i = 0; i < n; i++) {
+        bytes += elements(&spec[i]) * 2;
+    }
+    const uint8_t *map =
+        mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) {
+        die("There is no address space for %zu bytes: %m.", bytes);
+    }
+    *vec_push(&e->model, &out.shards) = (Shard){"weights", map, bytes};
+    out.tensors.at = arena_array(&e->model, FileTensor, n);
+    out.tensors.n = n;
+    out.by_name = arena_array(&e->model, const FileTensor *, n);
+    map += HEADER_BYTES;
+    for (int i = 0; i < n; i++) {
+        FileTensor *t = &out.tensors.at[i];
+        *t = (FileTensor){.name = spec[i].name,
+                          .name_len = strlen(spec[i].name),
+                          .dtype = FD_BF16,
+                          .rank = spec[i].rank,
+                          .dim = {spec[i].dim[0], spec[i].dim[1]},
+                          .end = elements(&spec[i]) * 2,
+                          .data = map};
+        map += t->end;
+        out.by_name[i] = t;
+    }
+    qsort(out.by_name, (size_t)n, sizeof *out.by_name, by_name);
+    return out;
+}
+
+/* ---- tables without work ---- */
+
+static int32_t no_kernel(void *const *params, const int64_t *syms, int part, int n_parts)
+{
+    (void)params, (void)syms, (void)part, (void)n_parts;
+    return 0;
+}
+
+/* The same, but that no weight has elements and no kernel does anything. */
+static NcTables emptied(Env *e, const LibraryText *text)
+{
+    const NcTables *t = text->tables;
+    NcTables out = *t;
+    NcProgram *program =
+        arena_dup(&e->model, t->program, sizeof *program * (size_t)t->facts->n_programs);
+    NcWeight *weight = arena_dup(&e->model, t->weight, sizeof *weight * (size_t)t->n_weights);
+    for (int i = 0; i < t->n_weights; i++) {
+        weight[i].count = 0;
+    }
+    for (int i = 0; i < t->facts->n_programs; i++) {
+        size_t n = (size_t)program[i].facts.n_calls;
+        NcCall *call = arena_dup(&e->model, program[i].call, sizeof *call * n);
+        for (size_t k = 0; k < n; k++) {
+            call[k].fn = no_kernel;
+        }
+        program[i].call = call;
+    }
+    const void **fixed = arena_array(&e->model, const void *, text->n_fixed);
+    for (int i = 0; i < text->n_fixed; i++) {
+        fixed[i] = text->fixed[i]->value;
+    }
+    out.fixed = fixed;
+    out.program = program;
+    out.weight = weight;
+    out.n_shards = out.n_panels = 0;
+    out.needs = NULL;
+    return out;
+}
+
+static void compile(Env *e, const Machine *m, const Config *config, const Checkpoint *file,
+                    ModelLibrary *l)
+{
+    Picker defaults = picker_default();
+    LibraryOptions o = {.dir = ".",
+                        .config = config,
+                        .file = file,
+                        .context = CONTEXT,
+                        .n_threads = m->n_threads,
+                        .picker = &defaults,
+                        .hint = hint_of_machine(m, m->n_threads),
+                        .target = target_of(m),
+                        .at_usual_sizes = true};
+    o.hint.in_place = true;
+    model_library_compile(e, &o, l);
+}
+
+/* ---- steps ---- */
+
+static double fork_join_ns(Env *e, const Machine *m, int n_threads)
+{
+    Probe probe = {0};
+    Err err;
+    if (n_threads == 1) {
+        return 0;
+    }
+    Pool *pool = pool_new(n_threads, &err);
+    if (!pool) {
+        fail_err(e, &err);
+    }
+    Prober prober = prober_of(m, pool, NULL);
+    prober_take(&prober, &probe);
+    pool_free(pool);
+    return probe.fork_join_ns;
+}
+
+static void bench_steps(Env *e, const Machine *m, const NcTables *t, int n_threads)
+{
+    static double ns[STEPS];
+    nc_error why;
+    const float *logits;
+    const int32_t ids[FIRST_PAST] = {0};
+    nc_model *model = runtime_open(t, &(nc_options){.n_threads = n_threads}, &why);
+    if (!model || runtime_feed(model, 0, ids, FIRST_PAST, false, NULL, &logits, &why)) {
+        fail(e, E_RANGE, "%s", why.text);
+    }
+    double before_ns = fork_join_ns(e, m, n_threads);
+    for (int i = 0; i < STEPS; i++) {
+        uint64_t start_ns = os_now_ns();
+        if (runtime_feed(model, FIRST_PAST + i, ids, 1, false, NULL, &logits, &why)) {
+            fail(e, E_RANGE, "%s", why.text);
+        }
+        ns[i] = (double)(os_now_ns() - start_ns);
+    }
+    double probe_ns = (before_ns + fork_join_ns(e, m, n_threads)) / 2;
+    runtime_close(model);
+    const nc_program *p = &t->program[0].facts;
+    int n_joins = n_threads > 1 ? p->n_joins : 0;
+    double bar_ns = 15e3 + 1.2 * n_joins * probe_ns;
+    stat_sort(ns, STEPS);
+    double median_ns = stat_quantile(ns, STEPS, 0.5);
+    printf("| %d | %d | %d | %.0f | %.2f | %.2f | %.2f | %.2f | %s |\n", n_threads, p->n_calls,
+           n_joins, probe_ns, median_ns / 1e3, stat_quantile(ns, STEPS, 0.25) / 1e3,
+           stat_quantile(ns, STEPS, 0.75) / 1e3, bar_ns / 1e3,
+           median_ns <= bar_ns ? "yes" : "NO");
+    fflush(stdout);
+}
+
+static void bench(Env *e, void *arg)
+{
+    Machine m;
+    ModelLibrary l;
+    (void)arg;
+    machine_read(e, "", &m);
+    Config config = config_read(e, CONFIG);
+    Checkpoint file = without_data(e, &config);
+    compile(e, &m, &config, &file, &l);
+    NcTables t = emptied(e, &l.text);
+    printf("# A library's decode step without its kernels\n\n%s, %d threads (bound by %s). "
+           "Model: %s.\n\n"
+           "| threads | calls | joins | fork and join, ns | step, us | quartile | quartile | "
+           "bar | met |\n"
+           "|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
+           m.brand, m.n_threads, m.bound_by, CONFIG);
+    for (int n = 1; n <= m.n_threads; n = n < m.n_threads ? m.n_threads : n + 1) {
+        bench_steps(e, &m, &t, n);
+    }
+}
+
+int main(void)
+{
+    Env e;
+    program_name = "bench/library";
+    env_init(&e);
+    if (!env_try(&e, bench, NULL)) {
+        die("%s", e.err.text);
+    }
+    env_release(&e);
+    return 0;
+}
