@@ -323,7 +323,8 @@ static void say_failures(Report *r)
 static void say_compared(Report *r)
 {
     DbSql *q = QUERY(r,
-                     "SELECT count(*) FROM duel WHERE stage = 'compare' AND ?1 IN (task, "
+                     "SELECT count(*) FROM duel WHERE stage = 'compare' AND a_ns IS NOT NULL "
+                     "AND ?1 IN (task, "
                      "-9223372036854775807 - 1) AND ?2 IN (run, -9223372036854775807 - 1)",
                      r->task, r->run);
     while (db_sql_next(q)) {
