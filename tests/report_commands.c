@@ -85,6 +85,21 @@ Test(report_commands, a_run_that_was_killed_counts_as_no_answer)
              "not known: it ended as interrupted");
 }
 
+Test(report_commands, tasks_that_had_no_turn_are_counted_and_not_listed)
+{
+    set_sql(path, arena_printf(&env.model,
+                               "INSERT INTO task SELECT 77, kernel, 3, regime, sizes FROM task "
+                               "WHERE id = %lld; INSERT INTO run_task (run, task, idx, label, "
+                               "space, default_schedule) SELECT 1001, 77, 1, 'idle', space, '' "
+                               "FROM run_task WHERE run = 1001",
+                               (long long)scene.norm));
+    Ran r = REPORT(&env, path, "summary");
+    cr_expect(!strstr(r.out, "idle"), "%s", r.out);
+    shows(r, "1 more task had no turn");
+    line_has(line_with(REPORT(&env, path, "summary", "--format", "csv"), "idle"),
+             "not known: it had no turn");
+}
+
 Test(report_commands, without_probes_or_with_flipped_ones_no_roofline_is_quoted)
 {
     set_sql(path, "UPDATE process SET flipped = 1");
@@ -201,6 +216,19 @@ Test(report_commands, a_duel_is_shown_down_to_its_pairs)
     cr_expect_float_eq(b / a, 0.72, 0.01);
     cr_expect_float_eq(json_number_value(json_object_get(pair, "ratio")), b / a, 1e-15);
     json_decref(all);
+}
+
+Test(report_commands, cases_every_format_for_machines_has_all_raw_samples)
+{
+    const char *duel = arena_printf(&env.model, "%d", scene.title);
+    Ran r = REPORT(&env, path, "evidence", "1001", duel, "--format", "csv");
+    const char *at = strstr(r.out, "process,pair,first,a_ns,b_ns,a_cpu_ns,b_cpu_ns,ratio,cpu");
+    cr_assert(at, "%s", r.out);
+    int n = -1; /* its heading */
+    for (; *at && *at != '\r' && *at != '\n'; at = strchr(at, '\n') + 1) {
+        n++;
+    }
+    cr_expect_eq(n, 117);
 }
 
 Test(report_commands, a_search_duel_claims_nothing)
