@@ -398,7 +398,7 @@ END;
 CREATE TABLE tie_set (
     run INTEGER NOT NULL,
     task INTEGER NOT NULL,
-    idx INTEGER NOT NULL,            -- 0: the champion
+    idx INTEGER NOT NULL,            -- from 0, in canonical order: simplest first
     schedule TEXT NOT NULL,
     c_hash TEXT NOT NULL,
     trial INTEGER,

@@ -72,8 +72,9 @@ static void put_claim(Report *r, const Recount *c)
     cell_add_number(r, d->ratio_lo, "%.4f");
     cell_add_number(r, d->ratio_hi, "%.4f");
     cell_add(r, "%s",
-             c->agrees ? verdict_words(d->verdict, d->stage)
-                       : "NOT PROVED: its pairs say something else");
+             !c->agrees            ? "NOT PROVED: its pairs say something else"
+             : c->n_processes == 0 ? "not measured: no time was left"
+                                   : verdict_words(d->verdict, d->stage));
     cell_add(r, "%s", d->verdict);
     cell_add(r, "%s", d->reason);
     cell_add(r, "%lld/%lld %s", (long long)c->wins, (long long)c->n,
@@ -259,7 +260,7 @@ static void list_duels(Report *r, int64_t run)
         n++;
     }
     if (n > 0) {
-        report_say(r, "%d duels counted again from their raw pairs: %s.", n,
+        report_say(r, "%d duel%s counted again from their raw pairs: %s.", n, n == 1 ? "" : "s",
                    n_wrong ? arena_printf(r->a, "%d do NOT say what is stored", n_wrong)
                            : "all say what is stored");
         report_say(r, "`report evidence RUN DUEL` shows the processes and pairs of one.");

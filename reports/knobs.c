@@ -234,12 +234,13 @@ static Importance put_knob(Report *r, const char *label, const DbKnob *knob, con
     cell_add_number(r, m.explained, "%.4f");
     cell_add_int(r, m.n);
     cell_add_int(r, m.n_choices);
+    bool differ = m.n_choices > 1; /* one alone has none that is worse */
     cell_add(r, "%s", m.n ? word_of(r, knob->space, knob->idx, m.best) : "");
     cell_add(r, "%s", m.n ? ratio_text(r->a, m.best_ratio) : "");
     cell_add_number(r, m.n ? m.best_ratio : NAN, "%.4f");
-    cell_add(r, "%s", m.n ? word_of(r, knob->space, knob->idx, m.worst) : "");
-    cell_add(r, "%s", m.n ? ratio_text(r->a, m.worst_ratio) : "");
-    cell_add_number(r, m.n ? m.worst_ratio : NAN, "%.4f");
+    cell_add(r, "%s", differ ? word_of(r, knob->space, knob->idx, m.worst) : "");
+    cell_add(r, "%s", differ ? ratio_text(r->a, m.worst_ratio) : "");
+    cell_add_number(r, differ ? m.worst_ratio : NAN, "%.4f");
     cell_add(r, "%s", knob->meaning);
     *row = row_of(r, knob, t.at, t.n);
     return m;

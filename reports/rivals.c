@@ -109,8 +109,8 @@ void report_rivals(Report *r)
         }
     }
     if (n > 0) {
-        report_say(r, "Of %d duels ours won %d, the rival %d, and %d show no difference.", n,
-                   n_ours, n_theirs, n - n_ours - n_theirs - n_failed);
+        report_say(r, "Of %d duel%s ours won %d, the rival %d, and %d show no difference.", n,
+                   n == 1 ? "" : "s", n_ours, n_theirs, n - n_ours - n_theirs - n_failed);
         if (n_failed > 0) {
             report_say(r,
                        "%d came to no verdict: a side did not build, crashed or was wrong, as "

@@ -54,7 +54,7 @@ const Sheet sheet_summary = {
 typedef struct Group { /* a task on a kind of machine with a compiler */
     int64_t task, machine, toolchain, n_threads, n_runs, newest;
     const char *label, *sizes, *regime, *brand, *compiler, *default_schedule, *why, *ending;
-    bool has_winner, has_match;
+    bool has_winner, has_match, run_ended;
     DbWinner winner;
     Recount match; /* the winner's title match, or else the last one there was */
     double default_ns, search_ns;
@@ -65,7 +65,8 @@ typedef struct Group { /* a task on a kind of machine with a compiler */
  * one max(). */
 static const char select_groups[] =
     "SELECT rt.task, r.machine, r.toolchain, t.n_threads, count(*), r.id, rt.label, t.sizes, "
-    "t.regime, m.brand, c.version, rt.default_schedule, rt.why, rt.ending, "
+    "t.regime, m.brand, c.version, rt.default_schedule, rt.why, rt.ending, r.ended_ns IS NOT "
+    "NULL, "
     "max(r.started_ns * 1.0) FROM run_task rt JOIN run r ON r.id = rt.run JOIN task t ON t.id "
     "= "
     "rt.task JOIN machine m ON m.id = r.machine JOIN toolchain c ON c.id = r.toolchain "
@@ -168,10 +169,18 @@ static void count_changes(Report *r, Group *g)
 
 /* ---- telling ---- */
 
+/* Of a run whose budget went to other tasks. */
+static bool had_no_turn(const Group *g)
+{
+    return !g->ending && !g->has_winner && !g->has_match && !isfinite(g->default_ns) &&
+           g->n_trials == 0;
+}
+
 static const char *why_kept(Report *r, const Group *g)
 {
     if (!g->ending) {
-        return "not known: it runs, or was killed";
+        return g->run_ended && had_no_turn(g) ? "not known: it had no turn"
+                                              : "not known: it runs, or was killed";
     }
     if (!strstr(ANSWERED, g->ending)) {
         return arena_printf(r->a, "not known: it ended as %s", g->ending);
@@ -323,21 +332,22 @@ static void say_failures(Report *r)
 static void say_compared(Report *r)
 {
     DbSql *q = QUERY(r,
-                     "SELECT count(*) FROM duel WHERE stage = 'compare' AND ?1 IN (task, "
+                     "SELECT count(*) FROM duel WHERE stage = 'compare' AND a_ns IS NOT NULL "
+                     "AND ?1 IN (task, "
                      "-9223372036854775807 - 1) AND ?2 IN (run, -9223372036854775807 - 1)",
                      r->task, r->run);
     while (db_sql_next(q)) {
         if (cell_int(q, 0) > 0) {
-            report_say(
-                r,
-                "%lld duels were asked for without a search: `report evidence` has them, "
-                "`report rivals` and `report knobs` those they are about.",
-                (long long)cell_int(q, 0));
+            report_say(r,
+                       "%lld duel%s asked for without a search: `report evidence` has them, "
+                       "`report rivals` and `report knobs` those they are about.",
+                       (long long)cell_int(q, 0), cell_int(q, 0) == 1 ? " was" : "s were");
         }
     }
 }
 
-static void add_group(Report *r, DbSql *q, Roofline *roof)
+/* False: there is nothing about it that people would look for; machines get all. */
+static bool add_group(Report *r, DbSql *q, Roofline *roof)
 {
     Group g = {.task = cell_int(q, 0),
                .machine = cell_int(q, 1),
@@ -352,29 +362,40 @@ static void add_group(Report *r, DbSql *q, Roofline *roof)
                .compiler = cell_text(r, q, 10),
                .default_schedule = cell_text(r, q, 11),
                .why = cell_text(r, q, 12),
-               .ending = cell_text(r, q, 13)};
+               .ending = cell_text(r, q, 13),
+               .run_ended = cell_int(q, 14) == 1};
     find_winner(r, &g);
     if (!g.has_winner) {
         find_match(r, &g);
     }
     find_default_ns(r, &g);
     count_cost(r, &g);
+    if (r->people && had_no_turn(&g)) {
+        return false;
+    }
     count_changes(r, &g);
     put_group(r, &g);
     if (g.has_winner && g.has_match) {
         roofline_add(r, roof, &g.match, g.winner.b_ns);
     }
+    return true;
 }
 
 void report_summary(Report *r)
 {
     Roofline roof = {0};
+    int n_idle = 0;
     report_sheet(r, &sheet_summary);
     DbSql *q = QUERY(r, select_groups, r->task, r->run);
     while (db_sql_next(q)) {
-        add_group(r, q, &roof);
+        n_idle += !add_group(r, q, &roof);
     }
     roofline_plot(r, &roof);
+    if (n_idle > 0) {
+        report_say(
+            r, "%d more task%s had no turn: the budget went to those where a model gains more.",
+            n_idle, n_idle == 1 ? "" : "s");
+    }
     if (report_has_runs(r)) {
         say_where(r);
         say_confidence(r);

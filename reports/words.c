@@ -16,7 +16,7 @@ const char *ns_text(Arena *a, double ns)
         return "";
     }
     size_t i = 0;
-    while (fabs(ns) < unit[i].ns) {
+    while (fabs(ns) < 0.9995 * unit[i].ns) { /* what three digits round up to one */
         i++;
     }
     double v = unit[i].ns > 0 ? ns / unit[i].ns : ns;

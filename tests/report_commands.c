@@ -85,6 +85,21 @@ Test(report_commands, a_run_that_was_killed_counts_as_no_answer)
              "not known: it ended as interrupted");
 }
 
+Test(report_commands, tasks_that_had_no_turn_are_counted_and_not_listed)
+{
+    set_sql(path, arena_printf(&env.model,
+                               "INSERT INTO task SELECT 77, kernel, 3, regime, sizes FROM task "
+                               "WHERE id = %lld; INSERT INTO run_task (run, task, idx, label, "
+                               "space, default_schedule) SELECT 1001, 77, 1, 'idle', space, '' "
+                               "FROM run_task WHERE run = 1001",
+                               (long long)scene.norm));
+    Ran r = REPORT(&env, path, "summary");
+    cr_expect(!strstr(r.out, "idle"), "%s", r.out);
+    shows(r, "1 more task had no turn");
+    line_has(line_with(REPORT(&env, path, "summary", "--format", "csv"), "idle"),
+             "not known: it had no turn");
+}
+
 Test(report_commands, without_probes_or_with_flipped_ones_no_roofline_is_quoted)
 {
     set_sql(path, "UPDATE process SET flipped = 1");
@@ -203,6 +218,19 @@ Test(report_commands, a_duel_is_shown_down_to_its_pairs)
     json_decref(all);
 }
 
+Test(report_commands, cases_every_format_for_machines_has_all_raw_samples)
+{
+    const char *duel = arena_printf(&env.model, "%d", scene.title);
+    Ran r = REPORT(&env, path, "evidence", "1001", duel, "--format", "csv");
+    const char *at = strstr(r.out, "process,pair,first,a_ns,b_ns,a_cpu_ns,b_cpu_ns,ratio,cpu");
+    cr_assert(at, "%s", r.out);
+    int n = -1; /* its heading */
+    for (; *at && *at != '\r' && *at != '\n'; at = strchr(at, '\n') + 1) {
+        n++;
+    }
+    cr_expect_eq(n, 117);
+}
+
 Test(report_commands, a_search_duel_claims_nothing)
 {
     Ran r = REPORT(&env, path, "evidence", "1001");
@@ -217,7 +245,7 @@ Test(report_commands, rivals_are_told_from_our_side_whichever_side_we_stood_on)
     Ran r = REPORT(&env, path, "rivals");
     const char *line = line_with(r, "OpenBLAS");
     line_has(line, "1.25x faster (1.24 to 1.26)  real: faster  13/13 processes");
-    shows(r, "Of 1 duels ours won 1, the rival 0, and 0 show no difference.");
+    shows(r, "Of 1 duel ours won 1, the rival 0, and 0 show no difference.");
     set_sql(
         path,
         "UPDATE duel SET a_name = 'champion', b_name = 'OpenBLAS', a_schedule = b_schedule, "
@@ -292,6 +320,75 @@ Test(report_commands, schedules_and_databases_are_compared_too)
 }
 
 /* ---- runs, machine, noise, misses, columns ---- */
+
+Test(report_commands, a_duel_without_a_process_is_no_noise)
+{
+    const char *rival = arena_printf(&env.model, "%d", scene.rival);
+    set_sql(path,
+            arena_printf(&env.model,
+                         "DELETE FROM pair WHERE run = 1001 AND duel = %s; DELETE FROM "
+                         "process WHERE run = 1001 AND duel = %s; UPDATE duel SET n = 0, "
+                         "wins = 0, losses = 0, ln_e_max = 0, p_anytime = 1, ratio = NULL, "
+                         "ratio_lo = NULL, ratio_hi = NULL, verdict = 'UNDECIDED', reason "
+                         "= 'none' WHERE run = 1001 AND idx = %s",
+                         rival, rival, rival));
+    line_has(line_with(REPORT(&env, path, "evidence"), "OpenBLAS"),
+             "not measured: no time was left");
+}
+
+Test(report_commands, cases_an_exhausted_space_is_an_ending)
+{
+    set_sql(path,
+            "UPDATE run_task SET ending = 'exhausted', why = 'all 8 candidates were "
+            "tried' WHERE run = 3003; UPDATE run SET ending = 'exhausted' WHERE id = 3003");
+    line_has(line_with(REPORT(&env, path, "task", "norm"), "3003"), "exhausted");
+    line_has(line_with(REPORT(&env, path, "task", "norm"), "3003"),
+             "all 8 candidates were tried");
+    line_has(line_with(REPORT(&env, path, "runs"), "3003"), "exhausted");
+    line_has(line_with(REPORT(&env, path, "summary"), "norm 64"), "default kept");
+}
+
+/* Affinity, quota and cpuset in force, and what took the CPU away. */
+Test(report_commands, cases_what_bound_a_run_and_disturbed_it_is_told)
+{
+    set_sql(path,
+            "UPDATE run SET cpus = '2,8-9', n_cpuset = 4 WHERE id = 1001; UPDATE machine "
+            "SET cpu_quota = 1.5, bound_by = 'quota'; UPDATE process SET utime_ns = "
+            "1000000, stime_ns = 0, max_rss_bytes = 3145728, steal_jiffies = 2, throttled "
+            "= 1, cpu_mhz = 2400 + idx, temperature = 50 + idx WHERE run = 1001 AND duel = "
+            "0; UPDATE pair SET flags = 64 WHERE run = 1001 AND duel = 0 AND process = 3; "
+            "UPDATE pair SET flags = 8 WHERE run = 1001 AND duel = 0 AND process = 4 AND "
+            "idx < 2");
+    Ran r = REPORT(&env, path, "machine");
+    shows(r, "its quota was 1.5; bound by quota.");
+    const char *line = line_with(r, "1001  2026");
+    line_has(line, "2,8-9       4   1.50");
+    line_has(line, "8 ms       3  0.25  2400 to 2407     57.0");
+    line_has(line, "    2          9");
+    shows(REPORT(&env, path, "machine", "--format", "csv"), ",16,9,8");
+    line_has(line_with(REPORT(&env, path, "evidence", "1001", "0"), "2403"),
+             "3.0                                         2          1   0.25");
+}
+
+Test(report_commands, how_a_budget_was_dealt_out_is_told_where_there_are_several_tasks)
+{
+    Ran r = REPORT(&env, path, "runs");
+    cr_expect(!strstr(r.out, "headroom"), "%s", r.out);
+    set_sql(path,
+            "INSERT INTO run_task SELECT 1001, task, 1, ended_ns, ending, why, label, space, "
+            "flops, read_bytes, write_bytes, share, default_schedule, default_c_hash, "
+            "default_rank, ring_bytes, huge_pages FROM run_task WHERE run = 3003");
+    set_sql(path, arena_printf(
+                      &env.model,
+                      "INSERT INTO slice VALUES (1001, 0, %lld, 0, 2000000000, 0.6, 0.5, "
+                      "0.9, 1000000000), (1001, 1, %lld, 0, 1000000000, 0.4, 0.3, 0.8, "
+                      "500000000), (1001, 2, %lld, 0, 3000000000, 0.6, 0.25, 0.1, "
+                      "1000000000)",
+                      (long long)scene.matmul, (long long)scene.norm, (long long)scene.matmul));
+    r = REPORT(&env, path, "runs");
+    line_has(line_with(r, "  60.0"), "2    5 s   60.0      25.0    10.0");
+    line_has(line_with(r, "  40.0"), "1    1 s   40.0      30.0    80.0");
+}
 
 Test(report_commands, what_ran_where_is_told)
 {

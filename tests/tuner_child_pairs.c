@@ -4,6 +4,7 @@
 #include "tests/helpers.h"
 #include "tuner/tuner_int.h"
 
+#include <sched.h>
 #include <string.h>
 
 static Env env;
@@ -212,6 +213,46 @@ Test(tuner_child_pairs, cases_8_a_batch_that_was_throttled_or_stolen_from_is_fla
     second_batch_alone_has(PAIR_STEAL);
     counted = "nothing that is known\n"; /* is no time that went to others */
     second_batch_alone_has(0);
+}
+
+/* ---- a CPU that goes away -------------------------------------------------------------- */
+
+static int other_cpu; /* where the system moves who ran on the one that is gone */
+
+static void lose_cpu_at_fourth(void *ctx)
+{
+    run(ctx);
+    if (n_calls == 4) {
+        cr_assert(child_bind_cpu(other_cpu));
+    }
+}
+
+Test(tuner_child_pairs, cases_9_a_cpu_that_goes_away_spoils_a_pair_and_no_more)
+{
+    cpu_set_t allowed;
+    cr_assert_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    if (CPU_COUNT(&allowed) < 2) {
+        cr_skip_test("needs two CPUs");
+    }
+    int cpu[2], n = 0;
+    for (int i = 0; n < 2; i++) {
+        cpu[n] = i;
+        n += CPU_ISSET(i, &allowed) != 0;
+    }
+    cr_assert(child_bind_cpu(cpu[0]));
+    other_cpu = cpu[1];
+    prepare(&(ProcessJob){.n_pairs = 5}, 2000000, 2000000);
+    pairs_warm(&taking);
+    n_calls = 0;
+    taking.a.run = taking.b.run = lose_cpu_at_fourth;
+    pairs_take(&taking);
+    cr_assert_eq(area.n_written, 5, "the batch ends, not the process");
+    for (int i = 0; i < 5; i++) {
+        cr_expect_eq(area.pair[i].flags & PAIR_MIGRATED, i == 1 ? PAIR_MIGRATED : 0, "pair %d",
+                     i);
+        cr_expect_eq(area.pair[i].cpu, (uint32_t)cpu[i > 0]);
+    }
+    area_release(&area);
 }
 
 /* ---- who runs when, and who is charged ----------------------------------------------- */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -228,6 +229,17 @@ Test(tuner_child_run, one_thread_is_bound_to_an_allowed_cpu)
     cr_expect_eq(lab_run(&lab)->cpu, -1);
 }
 
+/* Binding is refused where a CPU is gone, and the process goes on where it is. */
+Test(tuner_child_run, cases_9_a_cpu_that_is_gone_cannot_be_bound_to)
+{
+    cpu_set_t was, is;
+    cr_assert_eq(sched_getaffinity(0, sizeof was, &was), 0);
+    cr_expect_not(child_bind_cpu(CPU_SETSIZE - 1));
+    cr_expect_not(child_bind_cpu(INT_MAX));
+    cr_assert_eq(sched_getaffinity(0, sizeof is, &is), 0);
+    cr_expect(CPU_EQUAL(&was, &is));
+}
+
 /* ---- what it took, and the machine meanwhile ------------------------------------------ */
 
 Test(tuner_child_run, what_it_took_and_what_the_machine_did_meanwhile_is_known)
@@ -255,7 +267,7 @@ Test(tuner_child_run, what_it_took_and_what_the_machine_did_meanwhile_is_known)
 }
 
 typedef struct Squeeze { /* a control group that is held back all the time */
-    TempDir root;
+    const char *stat;
     bool stop;
 } Squeeze;
 
@@ -266,7 +278,7 @@ static void *squeeze(void *arg)
     for (int n = 1; !__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE); n++) {
         char text[64];
         int len = snprintf(text, sizeof text, "nr_throttled %d\n", n);
-        os_write_file(temp_path(&s->root, "sys/fs/cgroup/a/cpu.stat"), text, (size_t)len, &err);
+        os_write_file(s->stat, text, (size_t)len, &err);
         usleep(50);
     }
     return NULL;
@@ -274,15 +286,17 @@ static void *squeeze(void *arg)
 
 Test(tuner_child_run, cases_8_a_process_that_is_held_back_by_a_quota_says_so)
 {
-    Squeeze s = {.root = temp_dir()};
+    TempDir d = temp_dir();
+    Squeeze s = {.stat = arena_str(&lab.w.e.model, temp_path(&d, "sys/fs/cgroup/a/cpu.stat"))};
     pthread_t thread;
-    write_text(temp_path(&s.root, "proc/self/cgroup"), "0::/a\n");
-    write_text(temp_path(&s.root, "sys/fs/cgroup/a/cpu.stat"), "nr_throttled 0\n");
-    lab.children.root = s.root.path;
+    write_text(temp_path(&d, "proc/self/cgroup"), "0::/a\n");
+    write_text(s.stat, "nr_throttled 0\n");
+    lab.children.root = d.path;
     lab.b = lab_build(&lab, PANELS);
     lab.job.n_pairs = 1000;
     cr_assert_eq(pthread_create(&thread, NULL, squeeze, &s), 0);
-    const ProcessResult *r = lab_run(&lab);
+    const ProcessResult *r = &lab.result;
+    lab.runner.process(lab.runner.ctx, &lab.w.e, &lab.w.e.model, &lab.job, &lab.result);
     __atomic_store_n(&s.stop, true, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);
     cr_assert_eq(r->status, STATUS_OK, "%s", r->why);
@@ -292,7 +306,7 @@ Test(tuner_child_run, cases_8_a_process_that_is_held_back_by_a_quota_says_so)
     }
     cr_expect_gt(n, 0, "no pair says so");
     cr_expect_gt(r->meanwhile.throttled, 0);
-    temp_remove(&s.root);
+    temp_remove(&d);
 }
 
 /* Another tuner holds the lock: this one's process begins when it is free. */

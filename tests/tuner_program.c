@@ -153,6 +153,31 @@ Test(tuner_program, a_budget_of_a_minute_ends_within_a_candidates_limit_of_it)
     cr_expect_leq(took_s, 60 + protocol_default().candidate_limit_s, "%.1f s", took_s);
 }
 
+/* All but what a virtual machine may not have: its clock's rate, a thermal zone, a cpuset. */
+Test(tuner_program, nothing_that_can_be_known_stays_unknown)
+{
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--budget", "2trials", "--threads", "1", "--db",
+             db_file),
+        0, "2 candidates in");
+    static const char *const none[] = {
+        "process WHERE pid IS NULL OR b_loaded_first IS NULL OR stack_pad IS NULL OR env_pad "
+        "IS "
+        "NULL OR reps = 0 OR exit_code IS NULL OR flipped IS NULL OR elapsed_ns IS NULL",
+        "process WHERE utime_ns + stime_ns > 0 IS NOT 1 OR max_rss_bytes > 0 IS NOT 1 OR "
+        "minor_faults > 0 IS NOT 1 OR major_faults + voluntary_switches + involuntary_switches "
+        "IS NULL",
+        "process WHERE steal_jiffies IS NULL OR throttled IS NULL OR load1 + load5 + load15 IS "
+        "NULL",
+        "trial WHERE build_ns IS NULL OR outcome <> 'same-code' AND (measure_ns > 0 IS NOT 1 OR "
+        "verify_ns > 0 IS NOT 1)",
+        "calibration WHERE waited_ns IS NULL OR elapsed_ns > 0 IS NOT 1",
+        "run WHERE cpus IS NULL"};
+    for (size_t i = 0; i < countof(none); i++) {
+        const char *query = arena_printf(&env.model, "SELECT count(*) FROM %s", none[i]);
+        has(SCHEDB(&env, "sql", "--db", db_file, "--format", "csv", query), 0, "\n0\n");
+    }
+}
+
 Test(tuner_program, ctrl_c_ends_it_and_keeps_what_was_recorded)
 {
     pid_t pid = fork();

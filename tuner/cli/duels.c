@@ -47,6 +47,11 @@ static void say_duel(const Contest *c, const Duel *d, const Side *a, const Side 
 {
     Arena *m = &c->w->e->model;
     const Series *s = &d->series;
+    if (s->n_pairs == 0) {
+        contest_say(c, "%s against %s: not measured, there was no time left for it", b->name,
+                    a->name);
+        return;
+    }
     const char *interval =
         isfinite(s->ratio.lo)
             ? arena_printf(m, ", %.0f%% interval %.4f-%.4f", 100 * c->w->o->protocol.confidence,

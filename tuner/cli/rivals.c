@@ -9,6 +9,7 @@ typedef struct Tally {
     RivalNames rival;
     int n_tasks, n_others; /* that no rival computes */
     int n[N_VERDICTS];
+    int n_unmeasured; /* for want of time */
 } Tally;
 
 static void *begin(const Workplace *w, const Items *items)
@@ -65,7 +66,7 @@ static void rivals(Contest *c)
         Duel d;
         Built b = {.schedule = "", .library = "", .symbol = r->name, .rival = true};
         if (contest_play(c, side_add_rival(c, r->says, &b), ours, &d)) {
-            t->n[d.series.verdict]++;
+            *(d.series.n_pairs ? &t->n[d.series.verdict] : &t->n_unmeasured) += 1;
         }
     }
 }
@@ -77,11 +78,14 @@ static void end(void *state)
     for (int i = 0; i < N_VERDICTS; i++) {
         n += t->n[i];
     }
-    printf("Of %d duels ours won %d and lost %d; %d are equivalent and %d undecided. `report "
-           "rivals` shows "
-           "them.\n",
-           n, t->n[VERDICT_FASTER], t->n[VERDICT_SLOWER], t->n[VERDICT_EQUIVALENT],
+    printf("Of %d duel%s ours won %d and lost %d; %d %s equivalent and %d undecided. `report "
+           "rivals` shows them.\n",
+           n, n == 1 ? "" : "s", t->n[VERDICT_FASTER], t->n[VERDICT_SLOWER],
+           t->n[VERDICT_EQUIVALENT], t->n[VERDICT_EQUIVALENT] == 1 ? "is" : "are",
            t->n[VERDICT_UNDECIDED]);
+    if (t->n_unmeasured > 0) {
+        printf("For %d more no time was left.\n", t->n_unmeasured);
+    }
     if (t->n_others > 0) {
         printf("%d of %d tasks are no plain products, and no rival computes them.\n",
                t->n_others, t->n_tasks);

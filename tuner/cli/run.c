@@ -30,7 +30,8 @@ static void open_workplace(Env *e, Workplace *w, const TuneOptions *o)
 void say_result(const Item *it, const SessionResult *s)
 {
     const Winner *win = &s->winner;
-    printf("%s, %s, %d threads: ", it->label, regime_name[it->task.regime], it->task.n_threads);
+    printf("%s, %s, %d thread%s: ", it->label, regime_name[it->task.regime], it->task.n_threads,
+           it->task.n_threads == 1 ? "" : "s");
     if (win->confirmed) {
         printf("%.3fx faster than the default (ratio %.4f", 1 / win->ratio.median,
                win->ratio.median);
