@@ -35,7 +35,7 @@ static bool lanes_k(const Tile *t)
 
 int tile_rows(const Look *l, const Tile *tile)
 {
-    return tile->mr * (tile->group ? (int)l->c.group : 1);
+    return tile->mr * (tile->group == GROUP_ROWS ? (int)l->c.group : 1);
 }
 
 int tile_registers(const Look *l, const Target *t, const Tile *tile)
@@ -184,6 +184,9 @@ static void order_piece(const Builder *b, int piece)
         add_batch(b, &w);
         add_first(b, piece, &w);
     }
+    if (b->t->group == GROUP_AROUND) {
+        word_add(&w, ' ', axis_text(b->k, b->c->shared), ".i");
+    }
     if (b->t->around) {
         word_add(&w, ' ', b->red, b->half[0]);
     }
@@ -194,7 +197,7 @@ static void order_piece(const Builder *b, int piece)
     if (tiles_m(b)) {
         word_add(&w, ' ', b->m, ".i");
     }
-    if (b->t->group) {
+    if (b->t->group == GROUP_ROWS) {
         word_add(&w, ' ', axis_text(b->k, b->c->shared), ".i");
     }
     if (tiles_n(b)) {
@@ -222,7 +225,7 @@ static void annotate(const Builder *b)
     if (tiles_m(b)) {
         schedule_add(b->s, STEP_UNROLL, "%s.i", b->m);
     }
-    if (b->t->group) {
+    if (b->t->group == GROUP_ROWS) {
         schedule_add(b->s, STEP_UNROLL, "%s.i", axis_text(b->k, b->c->shared));
     }
     if (!along_k && b->t->ku > 1) {
@@ -308,12 +311,20 @@ static void prefetch_one(const Builder *b, int panel)
     }
 }
 
-/* What groups of the batch read: lanes along k take nr rows of it at a turn of n.o, lanes along n
+/* What groups of the batch read. Around a tile, every turn asks for the same of a later tile, line by line as it
+ * reads its own: what is under way already costs nothing but the asking, and is asked for between products.
+ * Else lanes along k take nr rows of it at a turn of n.o, lanes along n
  * a part of a row at a turn of the reduction. */
 static void prefetch_loose(const Builder *b, int loose)
 {
     Words axis = {""};
     int64_t elements = b->t->nr;
+    if (b->t->group == GROUP_AROUND) {
+        schedule_add(b->s, STEP_PREFETCH, "%s %s%s %d",
+                     b->k->operand.at[b->c->loose[loose]].name, b->piece[0],
+                     tiles_n(b) ? ".i" : "", b->t->prefetch);
+        return;
+    }
     if (lanes_k(b->t)) {
         add_n(b, 0, &axis);
         elements *= axis_constant(b->k, b->c->red);

@@ -5,8 +5,9 @@
  *                   panels and one for the other factor; the panels are fetched far ahead
  *     2..14 rows    exactly these
  *     one row       up to 4 vectors wide: nothing is reused, memory is all that counts
- *     attention     of one row: heads that share keys are rows of a tile; else many short dot
- *                   products beside each other, or all columns at once
+ *     attention     of one row: heads that share keys take turns at a tile of dot products that
+ *                   end together, or are rows of a tile; else many short dot products beside
+ *                   each other, or all columns at once
  *
  * Figures are what was measured best on AVX-512; other targets follow by their registers. */
 #include "schedules/schedules_int.h"
@@ -14,6 +15,7 @@
 #define PREFETCH_ONE_ROW 1024 /* bytes ahead in a panel, or in rows of bf16 */
 #define PREFETCH_ROWS 16384   /* the same for many rows, of which each tile takes its time */
 #define PREFETCH_CACHE 4096   /* bytes ahead in keys and values */
+#define PREFETCH_KEYS 8192    /* the same where heads take turns around a tile of keys */
 #define MAX_ROWS 14           /* of a tile */
 #define UNKNOWN_ROWS 12       /* of a tile where m is not known: its tails cost less code */
 #define SMALL_WORK 20000      /* products that take less than waking another thread */
@@ -131,7 +133,8 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
                  .nr = nr,
                  .ku = 1,
                  .kc = (int)l->c.chunk,
-                 .group = lanes == LANES_N && groups_fit(l, hint, panels),
+                 .group =
+                     lanes == LANES_N && groups_fit(l, hint, panels) ? GROUP_ROWS : GROUP_NONE,
                  .cut = l->c.cut != NULL,
                  .panels = panels,
                  .prefetch = !panels  ? 0
@@ -181,7 +184,7 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
                                          : (int)m,
                  .nr = n >= 1 && n < columns ? (int)n : columns,
                  .ku = 1,
-                 .group = group,
+                 .group = group ? GROUP_ROWS : GROUP_NONE,
                  .prefetch = ahead                ? PREFETCH_ONE_ROW
                              : group && !l->c.cut ? PREFETCH_CACHE
                                                   : 0,
@@ -206,6 +209,17 @@ static Tile lanes_along_k_of_cache(const Look *l, const PickHint *hint)
         tile.nr /= 2;
     }
     tile.par = tile.par == PAR_NONE || tile.cut ? tile.par : PAR_OUTER;
+    return tile;
+}
+
+/* Scores of one row against a cache: as many dot products as a vector has lanes end together, and the heads
+ * that share keys read these from the nearest cache one after another. */
+static Tile lanes_along_k_in_turns(const Look *l, const PickHint *hint)
+{
+    Tile tile = lanes_along_k(l, hint);
+    tile.group = GROUP_AROUND;
+    tile.lanes = tile.nr = hint_target(hint)->lanes;
+    tile.prefetch = PREFETCH_KEYS;
     return tile;
 }
 
@@ -242,10 +256,16 @@ static bool along_n(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 static bool along_k(Env *e, const Look *l, const PickHint *hint, Recipe *out)
 {
     Tile t = lanes_along_k(l, hint), of_cache = lanes_along_k_of_cache(l, hint);
-    bool cache = rows_of(l, hint) == 1 && l->c.n_panels == 0 && !t.group &&
-                 axis_constant(l->k, l->c.n) < 0;
+    bool cache = rows_of(l, hint) == 1 && l->c.n_panels == 0 && axis_constant(l->k, l->c.n) < 0;
+    Tile turns = lanes_along_k_in_turns(l, hint);
+    bool whole = axis_constant(l->k, l->c.red) % turns.lanes == 0;
+    if (cache && t.group && !t.cut && whole && fits(l, hint, &turns) &&
+        propose(e, l, hint, turns, out)) {
+        return true;
+    }
     return t.lanes > LANES_STAGED &&
-           ((cache && propose(e, l, hint, of_cache, out)) || propose(e, l, hint, t, out));
+           ((cache && !t.group && propose(e, l, hint, of_cache, out)) ||
+            propose(e, l, hint, t, out));
 }
 
 bool default_contraction(Env *e, const Look *l, const PickHint *hint, Recipe *out)

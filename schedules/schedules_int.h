@@ -124,6 +124,8 @@ bool look_contraction(Env *e, const Kernel *k, Contraction *c); /* false: it is 
 
 enum { LANES_NONE, LANES_N, LANES_STAGED }; /* Tile.lanes; else so many along the reduction */
 enum { PAR_NONE, PAR_BATCH, PAR_OUTER };    /* Tile.par: of m and n the outer one */
+/* Tile.group: rows of the tile, or in turns around it */
+enum { GROUP_NONE, GROUP_ROWS, GROUP_AROUND };
 enum { EXP_LIBM, EXP_POLYNOMIAL, EXP_FUSED };
 enum { MOST_PREFETCH = 1 << 14 };    /* a distance; a panel that is a distance too is larger */
 enum { MOST_AHEAD = 1 << 18 };       /* of two such panels a second-level cache has room */
@@ -139,7 +141,7 @@ typedef struct Tile {
     int ku;       /* unroll of the reduction; 1: none */
     int kc;       /* the reduction in blocks of this many; 0: none */
     int around;   /* these blocks stand around the loop over tiles of rows */
-    int group;    /* a tile has rows of all turns of the batch that read the same along n */
+    int group;    /* GROUP_*: turns of the batch that read the same along n */
     int cut;      /* n is cut where what is read changes */
     int panels;   /* pack what can be packed */
     int m_outer;  /* the loop over tiles of m stands outside that of n */

@@ -37,7 +37,7 @@ static const KnobRow knobs[N_KNOBS] = {
     [KU] = {"ku", offsetof(Tile, ku), "turns of the reduction written out", {NULL}, NULL},
     [KC] = {"kc", offsetof(Tile, kc), "the reduction in blocks", {"whole"}, NULL},
     [AROUND] = {"blocks", offsetof(Tile, around), "blocks of the reduction inside each tile, or around all tiles of rows", {"inside", "around"}, NULL},
-    [GROUP] = {"group", offsetof(Tile, group), "turns of the batch that read the same along n are rows of the tile", {"no", "yes"}, NULL},
+    [GROUP] = {"group", offsetof(Tile, group), "turns of the batch that read the same along n are rows of the tile, or take their turns around it", {"no", "rows", "around"}, NULL},
     [CUT] = {"cut", offsetof(Tile, cut), "loops of their own on both sides of the index where another operand is read", {"no", "yes"}, NULL},
     [PANELS] = {"layout", offsetof(Tile, panels), "constant operands as they are, or in panels", {"rows", "panels"}, NULL},
     [M_OUTER] = {"outer", offsetof(Tile, m_outer), "which of the two loops over tiles is outside", {"n", "m"}, NULL},
@@ -154,7 +154,10 @@ static void choices(Env *e, Arena *m, Space *s, SpaceInside *in)
     in->facts = f;
     tile_choices(s, l, f, vector);
     reduction_choices(s, l);
-    choice_flag(&s->knob[GROUP], l->c.group > 0);
+    for (int group = GROUP_NONE; group <= (l->c.group > 0 ? GROUP_AROUND : GROUP_NONE);
+         group++) {
+        choice_add(&s->knob[GROUP], group);
+    }
     choice_flag(&s->knob[CUT], l->c.cut != NULL);
     choice_flag(&s->knob[PANELS], l->c.n_panels > 0);
     choice_flag(&s->knob[M_OUTER], l->c.m >= 0 && !axis_is_unit(&l->k->nest, l->c.m));
@@ -227,11 +230,14 @@ static bool fits_registers(const SpaceInside *in, const Recipe *p)
     return tile_registers(&in->look, t, &p->tile) <= t->n_registers;
 }
 
-/* Panels and staged tiles name the batch axis as it is. */
+/* Panels and staged tiles name the batch axis as it is. Lanes along n have no sums to join. */
 static bool groups(const SpaceInside *in, const Recipe *p)
 {
     (void)in;
-    return !p->tile.group || (!p->tile.panels && p->tile.lanes != LANES_STAGED);
+    const Tile *t = &p->tile;
+    bool by_k = t->lanes > LANES_STAGED && t->nr > 1 && !t->cut;
+    return !t->group ||
+           (!t->panels && t->lanes != LANES_STAGED && (t->group == GROUP_ROWS || by_k));
 }
 
 static bool fits_cache(const SpaceInside *in, const Recipe *p)
@@ -306,8 +312,8 @@ static const Rule rules[] = {
      BIT(LANES) | BIT(NR), fits_lanes},
     {{"registers", "accumulators, the vectors of one factor and one of the other fit the vector registers"},
      BIT(LANES) | BIT(MR) | BIT(NR) | BIT(GROUP), fits_registers},
-    {{"group", "a batch axis that a panel or a staged tile names is not split"},
-     BIT(LANES) | BIT(GROUP) | BIT(PANELS), groups},
+    {{"group", "a batch axis that a panel or a staged tile names is not split; it turns around tiles of dot products side by side"},
+     BIT(LANES) | BIT(NR) | BIT(GROUP) | BIT(CUT) | BIT(PANELS), groups},
     {{"cache", "a panel that tiles of rows read again fits L2 and a thread's share of L3"},
      BIT(LANES) | BIT(NR), fits_cache},
     {{"rows", "a tile has no more rows than m, where m is known"}, BIT(MR), fits_m},

@@ -210,11 +210,11 @@ static void check_row(Env *e, void *arg)
     bench_close(&bulk.bench);
 }
 
-Test(schedules_default, heads_that_share_keys_are_rows_of_a_tile)
+Test(schedules_default, heads_that_share_keys_read_a_tile_of_them_together)
 {
     RowCase scores = {
         SCORES, 2,
-        "split n 2 switch; split h 3; split k 8 peel; order h.o n.o k.o h.i n.i k.i"};
+        "split n 8 switch; split h 3; split k 8 peel; order h.o n.o h.i k.o n.i k.i"};
     RowCase context = {CONTEXT, 2, "split n 16 peel; split h 3; order h.o n.o k h.i n.i"};
     must_work(&env, check_row, &scores);
     must_work(&env, check_row, &context);

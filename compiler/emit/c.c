@@ -108,6 +108,7 @@ static Writer writer_for(Env *e, const Kernel *k, const Target *t, const Used *u
                 .out = out,
                 .depth = 1,
                 .vec = -1,
+                .sums = {-1, 1},
                 .apart_axis = -1};
     w.plain = !k->schedule;
     w.axis = arena_array(w.m, AxisAt, k->nest.axis.n);

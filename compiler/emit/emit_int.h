@@ -28,6 +28,12 @@ typedef struct VarAt {
     bool inside;    /* a let of the statements that are written lane by lane */
 } VarAt;
 
+/* After private sums have joined: those of so many points of the axis are the lanes of one vector. */
+typedef struct SumsAt {
+    int axis; /* -1: each is by itself */
+    int width;
+} SumsAt;
+
 /* Helpers of vector code: columns are id and text; % in the text is the number of lanes. prelude.c */
 typedef enum Aid {
     AID_TYPES,
@@ -45,6 +51,7 @@ typedef enum Aid {
     AID_MAP_SINF,
     AID_MAP_COSF,
     AID_SUM,
+    AID_SUMS,
     AID_MAX,
     AID_SCALAR_FMA,
     AID_SCALAR_EXP,
@@ -71,9 +78,10 @@ typedef struct Writer {
     bool dot;       /* inside an axis of four int8 products, in lanes */
     int apart_axis; /* lanes of this axis are written one by one; -1: of none */
     AxisAt apart;   /* where that vector stands */
-    AxisAt *axis;   /* by axis */
-    VarAt *var;     /* by variable */
-    bool *used_var; /* by variable: read somewhere */
+    SumsAt sums;
+    AxisAt *axis;                    /* by axis */
+    VarAt *var;                      /* by variable */
+    bool *used_var;                  /* by variable: read somewhere */
     bool aid[N_AIDS][MAX_WIDTH_LOG]; /* wanted, by log2 of the lanes (0: scalar) */
 } Writer;
 
@@ -82,6 +90,7 @@ void line(const Writer *w, const char *text); /* indented, without a newline of 
 void put(Writer *w, const Expr *x, const char *after);
 /* Axes by what they are here, indices simplified. */
 const Expr *localize(Writer *w, const Expr *x);
+const Axis *axis_info(const Writer *w, int axis);
 const char *c_name(Writer *w, const char *name); /* n.o is n_o */
 const char *var_name(Writer *w, int var);        /* of the instance at this place */
 const char *plain_name(Writer *w, int var);      /* the same without array indices */
@@ -101,10 +110,21 @@ const char *dot_text(Writer *w, const Accum *acc); /* its update by four product
 /* Of one vector for so many lanes; 1: none. */
 int width_for(const Writer *w, int64_t lanes);
 
+void write_value(Writer *w, const Expr *x, bool in_lanes);
+
+/* ---- accumulators.c ---- */
+void write_acc(Writer *w, const Tree *t);
+void write_init(Writer *w, const Tree *t);
+void write_update(Writer *w, const Tree *t);
+void write_combine(Writer *w, const Tree *t);
+
 /* ---- prelude.c ---- */
 /* Wants it; its name with the number of lanes. */
 const char *aid(Writer *w, Aid id, int lanes);
 void write_prelude(const Writer *w, Buf *out);
+
+/* ---- sums.c: the helper of AID_SUMS ---- */
+void write_sums(int lanes, Buf *out);
 
 /* ---- statements.c: the tree ---- */
 void write_tree(Writer *w, const Tree *t);

@@ -11,7 +11,8 @@
 typedef struct Helper {
     const char *name; /* what callers write, before the lanes */
     const char *text;
-    Aid needs; /* one more that must be there; AID_TYPES: nothing */
+    Aid needs;                          /* one more that must be there; AID_TYPES: nothing */
+    void (*write)(int lanes, Buf *out); /* instead of a text */
 } Helper;
 
 /* clang-format off */
@@ -122,6 +123,7 @@ static const Helper helpers[N_AIDS] = {
                  "        for (int i = 0; i < n; i++) {\n            x[i] = x[i] + x[i + n];\n        }\n    }\n"
                  "    return x[0];\n#endif\n}\n",
                  AID_STORE},
+    [AID_SUMS] = {"sums", NULL, AID_SUM, write_sums},
     [AID_MAX] = {"max",
                  "static inline float max%(f32x% v)\n{\n"
                  "    float x[%];\n    store%(x, v);\n"
@@ -216,8 +218,10 @@ const char *aid(Writer *w, Aid id, int lanes)
     int log = log2_of(lanes);
     w->aid[id][log] = true;
     if (lanes > 1) {
+        for (Aid a = id; a != AID_TYPES; a = helpers[a].needs) {
+            w->aid[helpers[a].needs][log] = true;
+        }
         w->aid[AID_TYPES][log] = true;
-        w->aid[helpers[id].needs][log] = true;
         w->aid[AID_SPLAT][log] |= id == AID_EXP || id == AID_EXP_FUSED;
         w->aid[AID_FMA][log] |= id == AID_EXP_FUSED;
     }
@@ -265,7 +269,11 @@ void write_prelude(const Writer *w, Buf *out)
             if (w->aid[i][log]) {
                 buf_printf(out, "#ifndef NC_%s_%d\n#define NC_%s_%d\n", helpers[i].name,
                            1 << log, helpers[i].name, 1 << log);
-                write_helper(helpers[i].text, 1 << log, out);
+                if (helpers[i].write) {
+                    helpers[i].write(1 << log, out);
+                } else {
+                    write_helper(helpers[i].text, 1 << log, out);
+                }
                 buf_str(out, "#endif\n");
             }
         }

@@ -1,26 +1,24 @@
 /* statements.c - the statement tree as C: loops, tails, and each statement once for every written-out point
- * and vector of it. An unrolled axis becomes constants, an axis in lanes becomes vectors, accumulators
- * over such axes become named scalars and vectors (arrays would be spilled). */
+ * and vector of it. An unrolled axis becomes constants, an axis in lanes becomes vectors. What happens to
+ * accumulators is written by accumulators.c. */
 #include <inttypes.h>
 
 #include "emit/emit_int.h"
 
+/* What one of them leaves in lanes is so for those after it. */
 static void write_children(Writer *w, const Tree *t)
 {
+    SumsAt before = w->sums;
     for (int i = 0; i < t->child.n; i++) {
         write_tree(w, t->child.at[i]);
     }
+    w->sums = before;
 }
 
 static void close_brace(Writer *w)
 {
     w->depth--;
     line(w, "}\n");
-}
-
-static const Axis *axis_info(const Writer *w, int axis)
-{
-    return &w->k->nest.axis.at[axis];
 }
 
 /* ---- loops ---- */
@@ -111,6 +109,7 @@ static void write_for(Writer *w, const Tree *t)
         return;
     }
     int width = n > 1 && a->vec && w->k->in_lanes && !t->joined ? width_for(w, n) : 1;
+    width = t->axis == w->sums.axis ? w->sums.width : width;
     if (width > 1) {
         write_vectors(w, t, n, width);
     } else if (a->dot && w->vec >= 0) { /* the four products are one operation */
@@ -297,195 +296,6 @@ static void write_block(Writer *w, const Tree *t)
     write_children(w, t);
     if (braces) {
         close_brace(w);
-    }
-}
-
-/* ---- accumulators ---- */
-
-/* Calls each for every named instance: written-out axes and vectors run through their values. points:
- * axes that are loops do too, else they stay variables. */
-static void each_instance(Writer *w, const VarShape *v, int from, bool points,
-                          void (*each)(Writer *w, const void *ctx), const void *ctx)
-{
-    if (from == v->n) {
-        each(w, ctx);
-        return;
-    }
-    int axis = v->axis[from], width = shape_width(w, v, from);
-    AxisAt before = w->axis[axis];
-    bool named = width > 0 || points;
-    width = width > 0 ? width : 1;
-    int vec = w->vec;
-    for (int64_t i = 0; i < (named ? v->extent[from] : 1); i += width) {
-        w->axis[axis] = named ? (AxisAt){width > 1 ? MODE_LANES : MODE_CONST, i, width}
-                              : (AxisAt){MODE_LOOP, 0, 1};
-        w->vec = width > 1 ? axis : vec;
-        each_instance(w, v, from + 1, points, each, ctx);
-    }
-    w->vec = vec;
-    w->axis[axis] = before;
-}
-
-static const char *var_type(Writer *w, int var)
-{
-    Dtype t = w->k->nest.var.at[var].dtype;
-    if (w->vec < 0) {
-        return dtype_ctype(t);
-    }
-    int width = w->axis[w->vec].width;
-    const char *floats = aid(w, AID_TYPES, width);
-    return t == DT_I32 ? arena_printf(w->m, "i32x%d", width) : floats;
-}
-
-static bool in_array(const Writer *w, const VarShape *v)
-{
-    for (int i = 0; i < v->n; i++) {
-        if (shape_width(w, v, i) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Dimensions of the axes that stay loops: "acc0[m_i]" is declared as "acc0[4]". */
-static void declare_array(Writer *w, const void *ctx)
-{
-    int var = *(const int *)ctx;
-    const VarShape *v = &w->var[var].shape;
-    line(w, var_type(w, var));
-    buf_printf(w->out, " %s", plain_name(w, var));
-    for (int i = 0; i < v->n; i++) {
-        if (shape_width(w, v, i) == 0) {
-            buf_printf(w->out, "[%" PRId64 "]", v->extent[i]);
-        }
-    }
-    buf_str(w->out, ";\n");
-}
-
-/* Named instances are declared where they start. */
-static void write_acc(Writer *w, const Tree *t)
-{
-    for (int i = 0; i < t->phase->acc.n; i++) {
-        int var = t->phase->acc.at[i].var;
-        w->var[var] = (VarAt){.shape = t->shape};
-        for (int d = 0; d < t->shape.n; d++) {
-            w->var[var].priv = w->var[var].priv || axis_info(w, t->shape.axis[d])->priv;
-        }
-        if (in_array(w, &t->shape)) {
-            each_instance(w, &t->shape, 0, false, declare_array, &var);
-        }
-    }
-}
-
-static void write_value(Writer *w, const Expr *x, bool in_lanes)
-{
-    buf_str(w->out, in_lanes ? vector_text(w, x) : scalar_text(w, x));
-}
-
-static void write_init(Writer *w, const Tree *t)
-{
-    bool declared = in_array(w, &t->shape) || t->again;
-    for (int i = 0; i < t->phase->acc.n; i++) {
-        const Accum *acc = &t->phase->acc.at[i];
-        line(w, declared ? "" : var_type(w, acc->var));
-        buf_printf(w->out, "%s%s = ", declared ? "" : " ", var_name(w, acc->var));
-        write_value(w, acc->init, w->vec >= 0);
-        buf_str(w->out, ";\n");
-        if (!w->used_var[acc->var] && !t->again) {
-            line(w, "(void)");
-            buf_printf(w->out, "%s;\n", var_name(w, acc->var));
-        }
-    }
-}
-
-static void write_update(Writer *w, const Tree *t)
-{
-    for (int i = 0; i < t->phase->acc.n; i++) {
-        const Accum *acc = &t->phase->acc.at[i];
-        const char *name = var_name(w, acc->var);
-        line(w, name);
-        buf_str(w->out, " = ");
-        if (w->dot) {
-            buf_str(w->out, dot_text(w, acc));
-        } else {
-            write_value(w, acc->update, w->vec >= 0);
-        }
-        buf_str(w->out, ";\n");
-    }
-}
-
-/* ---- combining private accumulators ---- */
-
-typedef struct Combine {
-    const Tree *t;
-    const Accum *acc;
-    const char *part[256]; /* names of the private instances of one tile point */
-    int n;
-    int width; /* lanes in each: 1 for scalars */
-} Combine;
-
-static void collect_part(Writer *w, const void *ctx)
-{
-    Combine *c = (Combine *)ctx;
-    c->part[c->n++] = var_name(w, c->acc->var);
-    c->width = w->vec >= 0 ? w->axis[w->vec].width : 1;
-}
-
-static void write_join(Writer *w, const Combine *c, const char *into, const char *from)
-{
-    const Expr *value;
-    line(w, into);
-    if (acc_is_sum(c->acc, &value)) {
-        buf_printf(w->out, " = %s + %s;\n", into, from);
-    } else if (c->width > 1) {
-        buf_printf(w->out, " = %s((%s < %s) | (%s != %s), %s, %s);\n",
-                   aid(w, AID_SELECT, c->width), into, from, from, from, from, into);
-    } else {
-        buf_printf(w->out, " = %s < %s || %s != %s ? %s : %s;\n", into, from, from, from, from,
-                   into);
-    }
-}
-
-/* The upper half joins the lower until one is left; then the lanes do the same. */
-static void combine_point(Writer *w, const void *ctx)
-{
-    Combine *c = (Combine *)ctx;
-    const Expr *value;
-    VarAt *v = &w->var[c->acc->var];
-    c->n = 0;
-    each_instance(w, &c->t->priv, 0, true, collect_part, c);
-    for (int n = c->n; n > 1; n = (n + 1) / 2) {
-        for (int i = 0; i < n / 2; i++) {
-            write_join(w, c, c->part[i], c->part[i + (n + 1) / 2]);
-        }
-    }
-    VarAt before = *v;
-    *v = (VarAt){.shape = c->t->shape};
-    line(w, in_array(w, &v->shape) ? "" : dtype_ctype(w->k->nest.var.at[c->acc->var].dtype));
-    buf_printf(w->out, "%s%s = ", in_array(w, &v->shape) ? "" : " ", var_name(w, c->acc->var));
-    if (c->width > 1) {
-        buf_printf(w->out, "%s(%s);\n",
-                   aid(w, acc_is_sum(c->acc, &value) ? AID_SUM : AID_MAX, c->width),
-                   c->part[0]);
-    } else {
-        buf_printf(w->out, "%s;\n", c->part[0]);
-    }
-    *v = before;
-}
-
-static void write_combine(Writer *w, const Tree *t)
-{
-    for (int i = 0; i < t->phase->acc.n; i++) {
-        Combine c = {.t = t, .acc = &t->phase->acc.at[i]};
-        int var = c.acc->var;
-        VarAt before = w->var[var];
-        w->var[var] = (VarAt){.shape = t->shape};
-        if (in_array(w, &t->shape)) {
-            each_instance(w, &t->shape, 0, false, declare_array, &var);
-        }
-        w->var[var] = before;
-        each_instance(w, &t->shape, 0, true, combine_point, &c);
-        w->var[var] = (VarAt){.shape = t->shape};
     }
 }
 

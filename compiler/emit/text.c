@@ -16,6 +16,11 @@ void line(const Writer *w, const char *text)
     buf_str(w->out, text);
 }
 
+const Axis *axis_info(const Writer *w, int axis)
+{
+    return &w->k->nest.axis.at[axis];
+}
+
 const char *c_name(Writer *w, const char *name)
 {
     char *c = arena_str(w->m, name);
@@ -31,6 +36,9 @@ int shape_width(const Writer *w, const VarShape *v, int i)
     const Axis *a = &w->k->nest.axis.at[v->axis[i]];
     if (!v->fixed[i]) {
         return 0;
+    }
+    if (v->axis[i] == w->sums.axis) {
+        return w->sums.width;
     }
     int width = a->vec && w->k->in_lanes ? width_for(w, v->extent[i]) : 1;
     return width > 1 ? width : a->unroll || v->extent[i] == 1 ? 1 : 0;

@@ -146,3 +146,8 @@ const char *vector_text(Writer *w, const Expr *x)
     default: bug("an expression of kind %d differs between lanes", (int)x->kind);
     }
 }
+
+void write_value(Writer *w, const Expr *x, bool in_lanes)
+{
+    buf_str(w->out, in_lanes ? vector_text(w, x) : scalar_text(w, x));
+}

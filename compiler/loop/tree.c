@@ -426,11 +426,13 @@ static void reduce(Builder *b, Tree *into, const Phase *p)
         c->shape = shape_here(b, s.tile.at, s.tile.n);
         c->priv = shape_here(b, s.priv.at, s.priv.n);
         int outer = s.inside.at[0];
+        int before = into->child.n;
         if (has_tail_code(b, outer)) {
             tail_into(
                 b, into, outer,
                 (Loops){s.inside.at + 1, s.inside.n - 1, update_combined, p, false, true});
         }
+        c->last = into->child.n == before && resumed < 0;
     }
     b->around = true;
     into = resumed >= 0 ? put_down(b, into, p, &s, resumed) : into;

@@ -37,6 +37,7 @@ struct Tree {
     const Expr *value;  /* FOR: extent; BIND, IF, SWITCH */
     bool again;         /* INIT: it exists already, and takes up what it was */
     bool copies;        /* FOR: of a tile that is staged, element by element */
+    bool last;          /* COMBINE: no more is added afterwards */
     bool joined;        /* FOR: private sums have been combined: one turn after another */
     bool negated;       /* IF: where value does not hold */
     bool last_part;     /* IF without value: only the last part of a parallel region runs it */
