@@ -235,7 +235,7 @@ static void compare_files(Report *r)
     }
 }
 
-/* Every duel of the two, either way round. */
+/* Every duel of the two, either way round; by their steps, or as duels call them: default, best. */
 static void compare_schedules(Report *r)
 {
     int n = 0;
@@ -244,8 +244,9 @@ static void compare_schedules(Report *r)
     report_say(r, "B: %s", schedule_text(r->a, r->word[1]));
     report_sheet(r, &sheet_evidence);
     DbSql *q =
-        db_sql(r->db, "SELECT run, idx FROM duel WHERE (a_schedule = ?1 AND b_schedule = ?2) "
-                      "OR (a_schedule = ?2 AND b_schedule = ?1) ORDER BY run, idx");
+        db_sql(r->db, "SELECT run, idx FROM duel WHERE (?1 IN (a_schedule, a_name) AND ?2 IN "
+                      "(b_schedule, b_name)) OR (?2 IN (a_schedule, a_name) AND ?1 IN "
+                      "(b_schedule, b_name)) ORDER BY run, idx");
     db_sql_bind_text(q, 1, r->word[0]);
     db_sql_bind_text(q, 2, r->word[1]);
     while (db_sql_next(q)) {

@@ -299,6 +299,7 @@ Test(report_commands, schedules_and_databases_are_compared_too)
 {
     shows(REPORT(&env, path, "compare", "split n 16 pad", "split m 6 switch; pack b n.o,k,n.i"),
           "1.39x faster (1.38 to 1.40)");
+    shows(REPORT(&env, path, "compare", "default", "champion"), "1.39x faster (1.38 to 1.40)");
     shows(REPORT(&env, path, "compare", "no such", "schedules"), "never met in pairs here");
     const char *other = arena_str(&env.model, temp_path(&dir, "other.db"));
     scene_make(&env, other);
