@@ -143,7 +143,6 @@ typedef struct LibraryPart { /* one way through the model */
 typedef struct LibraryParts {
     const Config *config;
     const Checkpoint *file;
-    Match match;                   /* of both */
     const char *model, *toolchain; /* for nc_facts */
     const Target *target;
     int64_t context;

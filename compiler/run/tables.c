@@ -13,6 +13,7 @@ typedef struct Maker {
     Env *e;
     Arena *m;
     const LibraryParts *parts;
+    Match match;
     Sym size[N_NC_SIZES];
     Vec(NcWeight) weight;
     Vec(int) tensor; /* by weight: which of the match */
@@ -121,20 +122,20 @@ static NcStorage storage_of(const FileTensor *t)
 static int add_weight(Maker *k, const char *name, NcStorage stored)
 {
     int tensor = 0;
-    while (strcmp(k->parts->match.spec[tensor].name, name)) {
+    while (strcmp(k->match.spec[tensor].name, name)) {
         tensor++;
-        check(tensor < k->parts->match.n);
+        check(tensor < k->match.n);
     }
     for (int i = 0; i < k->weight.n; i++) {
         if (k->tensor.at[i] == tensor && k->weight.at[i].stored == stored) {
             return i;
         }
     }
-    const FileTensor *t = k->parts->match.found[tensor];
+    const FileTensor *t = k->match.found[tensor];
     NcWeight w = {.name = name,
                   .shard = t->shard,
                   .offset = t->data - k->parts->file->shards.at[t->shard].map,
-                  .count = tensor_spec_count(&k->parts->match.spec[tensor]),
+                  .count = tensor_spec_count(&k->match.spec[tensor]),
                   .source = storage_of(t),
                   .stored = stored};
     if (stored == NC_BF16 && w.source != NC_BF16) {
@@ -405,6 +406,8 @@ void tables_make(Env *e, const LibraryParts *parts, LibraryText *out)
         k.size[i] = sym_intern(e, names[i], strlen(names[i]));
     }
     map_init(&k.known, k.m);
+    weights_match(e, parts->config, parts->file, &k.match);
+    match_require(e, parts->config, parts->file, &k.match);
     for (int i = 0; i < parts->n; i++) {
         program[i] = make_program(&k, i);
     }
