@@ -2,6 +2,7 @@
  * input: one sentence with file and cause, exit status 1; 2 for usage. */
 #include "tests/cli_util.h"
 
+#include <sched.h>
 #include <string.h>
 
 static Env env;
@@ -144,6 +145,28 @@ Test(cli, two_processes_print_the_same_c)
     Ran a = NC(&env, "dump", "c", config), b = NC(&env, "dump", "c", config);
     cr_expect_gt(strlen(a.out), 5000u);
     cr_expect_str_eq(a.out, b.out);
+}
+
+Test(cli, cases_8_check_tells_the_three_bounds_of_threads_and_which_one_bound)
+{
+    static const char *const words[] = {", bound by ", "(affinity ", "cgroup quota ",
+                                        "online "};
+    cpu_set_t allowed, one;
+    cr_assert_eq(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    Ran r = NC(&env, "check");
+    for (size_t i = 0; i < countof(words); i++) {
+        shows(r, words[i]);
+    }
+    if (CPU_COUNT(&allowed) > 1) {
+        int cpu = 0;
+        while (!CPU_ISSET(cpu, &allowed)) {
+            cpu++;
+        }
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        cr_assert_eq(sched_setaffinity(0, sizeof one, &one), 0);
+        shows(NC(&env, "check"), "1, bound by affinity (affinity 1");
+    }
 }
 
 Test(cli, check_finds_a_working_compiler)
