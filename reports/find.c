@@ -78,7 +78,10 @@ static _Noreturn void not_one(Report *r, const char *what, const char *word, int
              word);
     }
     fail(r->e, E_INPUT, "%s has no %s '%s'; `report%s` lists what it has.", db_path(r->db),
-         what, word, strcmp(what, "run") ? "" : " runs");
+         what, word,
+         !strcmp(what, "run")     ? " runs"
+         : !strcmp(what, "build") ? " builds"
+                                  : "");
 }
 
 int64_t report_find_task(Report *r, const char *word)
@@ -93,19 +96,32 @@ int64_t report_find_task(Report *r, const char *word)
     return f.id;
 }
 
-static Found look_run(Report *r, const char *word)
+/* What begins at a time, a run or a build: the last to begin is "last". */
+static Found look_begun(Report *r, const char *table, const char *word)
 {
-    return !strcmp(word, "last") ? look(r,
-                                        "SELECT id FROM run WHERE ?1 = 'last' ORDER BY "
-                                        "started_ns DESC, id DESC LIMIT 1",
-                                        word)
-           : is_digits(word)     ? look_id(r, "run", word)
-                                 : (Found){DB_NONE, 0};
+    return !strcmp(word, "last")
+               ? look(r,
+                      arena_printf(r->a,
+                                   "SELECT id FROM %s WHERE ?1 = 'last' ORDER BY started_ns "
+                                   "DESC, id DESC LIMIT 1",
+                                   table),
+                      word)
+           : is_digits(word) ? look_id(r, table, word)
+                             : (Found){DB_NONE, 0};
+}
+
+int64_t report_find_build(Report *r, const char *word)
+{
+    Found f = look_begun(r, "build", word);
+    if (f.n != 1) {
+        not_one(r, "build", word, f.n);
+    }
+    return f.id;
 }
 
 int64_t report_find_run(Report *r, const char *word)
 {
-    Found f = look_run(r, word);
+    Found f = look_begun(r, "run", word);
     if (f.n != 1) {
         not_one(r, "run", word, f.n);
     }
@@ -114,7 +130,7 @@ int64_t report_find_run(Report *r, const char *word)
 
 bool report_is_run(Report *r, const char *word)
 {
-    return look_run(r, word).n == 1;
+    return look_begun(r, "run", word).n == 1;
 }
 
 /* ---- names ---- */

@@ -29,6 +29,7 @@ static const Command commands[] = {
     {"runs", "", 0, 0, report_runs, "what recorded something, and how it ended"},
     {"machine", "", 0, 0, report_machine, "machines, compilers, what bound the CPUs"},
     {"noise", "", 0, 0, report_noise, "calibrations: the default against its own copy"},
+    {"builds", "[A [B]]", 0, 2, report_builds, "models built with it; the call sites of one; two compared"},
     {"misses", "", 0, 0, report_misses, "builds, and call sites that got no winner"},
     {"html", "-o DIR", 0, 0, report_page, "all of it as one page, DIR/index.html"},
     {"columns", "", 0, 0, report_columns, "every column of these tables, explained"},

@@ -127,8 +127,9 @@ const char *cell_text(Report *r, const DbSql *q, int column); /* a copy; NULL fo
  * Fails with E_INPUT: one sentence that says what there is. */
 int64_t report_find_task(Report *r, const char *word);
 int64_t report_find_run(Report *r, const char *word);
-bool report_is_run(Report *r, const char *word);       /* does find_run know it? */
-const char *report_task_name(Report *r, int64_t task); /* label, sizes, threads, regime */
+int64_t report_find_build(Report *r, const char *word); /* "last" too */
+bool report_is_run(Report *r, const char *word);        /* does find_run know it? */
+const char *report_task_name(Report *r, int64_t task);  /* label, sizes, threads, regime */
 /* Whether there is anything: if not, says so in words. */
 bool report_has_runs(Report *r);
 
@@ -204,7 +205,9 @@ void report_runs(Report *r);
 void report_machine(Report *r);
 void report_noise(Report *r);
 void report_misses(Report *r);
-void report_evidence(Report *r); /* words: run and duel, or none: those of all winners */
+void report_builds(Report *r);     /* words: none, a build, or two */
+void report_build_rows(Report *r); /* all builds, a row each; or says that there is none */
+void report_evidence(Report *r);   /* words: run and duel, or none: those of all winners */
 void report_convergence(Report *r);
 void report_knobs(Report *r);
 void report_rivals(Report *r);
@@ -218,7 +221,8 @@ void report_pack(Report *r, const char *path); /* E_IO: the file cannot be writt
 extern const Sheet sheet_summary, sheet_failures, sheet_trials, sheet_runs, sheet_machine,
     sheet_noise, sheet_misses, sheet_builds, sheet_evidence, sheet_processes, sheet_pairs,
     sheet_convergence, sheet_knobs, sheet_ablation, sheet_rivals, sheet_compare, sheet_columns,
-    sheet_task_runs, sheet_ties, sheet_outcomes, sheet_dealt, sheet_conditions, sheet_meanwhile;
+    sheet_task_runs, sheet_ties, sheet_outcomes, sheet_dealt, sheet_conditions, sheet_meanwhile,
+    sheet_build_sites, sheet_build_compare;
 
 /* ---- evidence.c: parts of it that other reports show too ---- */
 void evidence_row(Report *r, const char *label, const Recount *c); /* a row of sheet_evidence */

@@ -190,19 +190,6 @@ void report_noise(Report *r)
 
 /* ---- misses ---- */
 
-const Sheet sheet_builds = {
-    "builds",
-    "a model that was compiled with this database",
-    {{"build", 0, "its id"},
-     {"started", 0, "when, UTC"},
-     {"model", 0, "that was compiled"},
-     {"threads", NUMBER, "for which it was"},
-     {"sites", NUMBER, "calls of kernels in it"},
-     {"hit", NUMBER, "of them with a winner"},
-     {"kept", NUMBER, "tuned, and the default stayed"},
-     {"miss", NUMBER, "no row"},
-     {"stale", NUMBER, "a winner whose C is not what it was"},
-     {"refused", NUMBER, "a winner that lost to another site's layout"}}};
 const Sheet sheet_misses = {"misses",
                             "a call site that was not built with a winner",
                             {{"build", 0, "its build"},
@@ -215,29 +202,9 @@ const Sheet sheet_misses = {"misses",
                              {"field", 0, "of a miss: the key's first field that differs"},
                              {"why", 0, "in a sentence"}}};
 
-static void put_builds(Report *r)
-{
-    report_sheet(r, &sheet_builds);
-    DbSql *q =
-        QUERY_ALL(r, "SELECT build, started_ns, model, n_threads, n_sites, n_hit, n_kept, "
-                     "n_miss, n_stale, n_refused FROM v_builds ORDER BY started_ns, build");
-    while (db_sql_next(q)) {
-        cell_add(r, "%s", db_sql_cell(q, 0).text);
-        cell_add_time(r, cell_int(q, 1));
-        cell_add(r, "%s", db_sql_cell(q, 2).text);
-        for (int i = 3; i < 10; i++) {
-            cell_add_int(r, cell_int(q, i));
-        }
-    }
-}
-
 void report_misses(Report *r)
 {
-    if (db_count(r->db, DB_T_BUILD) > 0) {
-        put_builds(r);
-    } else {
-        report_say(r, "No build is recorded in %s.", db_path(r->db));
-    }
+    report_build_rows(r);
     report_sheet(r, &sheet_misses);
     DbSql *q =
         QUERY_ALL(r, "SELECT build, site, kernel_hash, sizes, n_threads, regime, outcome, "

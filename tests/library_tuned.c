@@ -26,6 +26,12 @@ static int lines_with(const char *csv, const char *begin, const char *words)
     return n;
 }
 
+static const char *first_build(Env *e, const char *db)
+{
+    const char *line = strchr(REPORT(e, db, "builds", "--format", "csv").out, '\n') + 1;
+    return arena_strn(&e->model, line, strcspn(line, ","));
+}
+
 Test(library_tuned, tune_build_run_report)
 {
     TempDir d = temp_dir();
@@ -46,6 +52,12 @@ Test(library_tuned, tune_build_run_report)
            "Once upon", "--max-tokens", "3"),
         0, "3 tokens");
     has(REPORT(&e, db, "misses"), 0, "miss");
+    has(NC(&e, "build", "--model", TINY, "-o", out, "--threads", "2", "--db", db,
+           "--exact-only"),
+        0, "3 programs");
+    has(REPORT(&e, db, "builds", "last"), 0, "mlp.gate_proj+up_proj");
+    has(REPORT(&e, db, "builds", first_build(&e, db), "last"), 0,
+        "171 call sites stand at the same place in both, and 33 of them have the same C.");
     env_release(&e);
     temp_remove(&d);
 }

@@ -403,12 +403,25 @@ Test(report_commands, what_ran_where_is_told)
              "miss     sizes  the nearest row serves s0=33..128");
 }
 
+Test(report_commands, builds_are_listed_opened_and_compared)
+{
+    shows(REPORT(&env, path, "builds"), "tiny-qwen2");
+    line_has(line_with(REPORT(&env, path, "builds", "last"), "the nearest row"), "miss");
+    shows(
+        REPORT(&env, path, "builds", "last", "last"),
+        "1 call sites stand at the same place in both, and 1 of them have the same C. A has 0 "
+        "more, B 0.");
+    Ran r = REPORT(&env, path, "builds", "0");
+    cr_expect_eq(r.status, 1);
+    cr_expect(strstr(r.out, "has no build '0'; `report builds` lists"), "%s", r.out);
+}
+
 /* Every column that any report prints for machines is explained. */
 Test(report_commands, every_column_is_documented)
 {
-    static const char *const command[] = {"summary", "trials", "failures",   "evidence",
-                                          "rivals",  "knobs",  "runs",       "machine",
-                                          "noise",   "misses", "convergence"};
+    static const char *const command[] = {"summary", "trials", "failures",    "evidence",
+                                          "rivals",  "knobs",  "runs",        "machine",
+                                          "noise",   "misses", "convergence", "builds"};
     Ran columns = REPORT(&env, path, "columns", "--format", "csv");
     for (size_t i = 0; i < countof(command); i++) {
         json_t *all =
@@ -430,9 +443,9 @@ Test(report_commands, every_column_is_documented)
 
 Test(report_commands, every_report_prints_every_format)
 {
-    static const char *const command[] = {"summary", "trials", "failures", "evidence",
-                                          "rivals",  "knobs",  "runs",     "machine",
-                                          "noise",   "misses", "columns",  "convergence"};
+    static const char *const command[] = {
+        "summary", "trials", "failures", "evidence", "rivals",      "knobs", "runs",
+        "machine", "noise",  "misses",   "columns",  "convergence", "builds"};
     for (size_t i = 0; i < countof(command); i++) {
         shows(REPORT(&env, path, command[i], "--format", "md"), " | ");
         shows(REPORT(&env, path, command[i], "--format", "tex"), "\\end{tabular}");

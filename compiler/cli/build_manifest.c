@@ -108,7 +108,8 @@ int manifest_untuned(const Picks *p)
 
 /* ---- into the database ------------------------------------------------------------------------ */
 
-static DbBuildSite site_row(Env *e, Db *db, const nc_site *s, const Picked *x, int idx)
+static DbBuildSite site_row(Env *e, Db *db, const nc_site *s, const Picked *x, Hash c_hash,
+                            int idx)
 {
     DbBuildSite row;
     db_blank(DB_T_BUILD_SITE, &row);
@@ -122,7 +123,7 @@ static DbBuildSite site_row(Env *e, Db *db, const nc_site *s, const Picked *x, i
     row.field = *x->answer.field ? x->answer.field : NULL;
     row.why = *s->why ? s->why : NULL;
     row.schedule = s->schedule;
-    row.c_hash = x->answer.c_hash;
+    row.c_hash = c_hash;
     row.winner_run = hit ? x->answer.found.winner.run : DB_NONE;
     row.winner_task = hit ? x->answer.found.winner.task : DB_NONE;
     row.expected_ns = expected_ns(x);
@@ -175,9 +176,14 @@ static void store_rows(Env *e, void *arg)
     int n = 0;
     for (int i = 0; i < s->l->parts.n; i++) {
         const Program *p = s->l->parts.part[i].program;
+        Hash *built = arena_array(&e->model, Hash, p->kernel.n);
+        for (int k = 0; k < p->kernel.n; k++) {
+            built[k] = emit_hash(e, p->kernel.at[k], s->l->parts.target);
+        }
         for (int k = 0; k < p->call.n; k++, n++) {
-            const Picked *x = pick_of(s->p, &s->l->parts, i, p->call.at[k].kernel);
-            site[n] = site_row(e, s->db, &f->site[n], x, n);
+            int kernel = p->call.at[k].kernel;
+            const Picked *x = pick_of(s->p, &s->l->parts, i, kernel);
+            site[n] = site_row(e, s->db, &f->site[n], x, built[kernel], n);
         }
     }
     db_add_new_build(s->db, &build, site, n);
