@@ -1,6 +1,7 @@
-/* builds.c - models that were compiled with this database: all of them; the call sites of one; two of them, kernel
- * by kernel. Times are those that winners were measured with, each on its own: beside one another they
- * suggest and claim nothing; what two builds take as a whole, `nanocompile bench --lib --vs` measures. */
+/* builds.c - models that were compiled with this database: all of them; the call sites of one; two
+ * of them, kernel by kernel. Times are those that winners were measured with, each on its own:
+ * beside one another they suggest and claim nothing; what two builds take as a whole is measured by
+ * `nanocompile bench --lib --vs`. */
 #include <math.h>
 
 #include "reports/reports.h"

@@ -1,7 +1,8 @@
-/* bench_library.c - `nanocompile bench --lib`: a built model's prompts and single tokens, timed; with --vs two
- * libraries, in turns in one process. Each kind of work is a race of its own, its probes of memory beside it,
- * so that a change of the machine is seen. A race pairs what ran in one round: the sign test is over these.
- * needs: weights of random models do as well as others; no token depends on another's value here. */
+/* bench_library.c - `nanocompile bench --lib`: a built model's prompts and single tokens, timed;
+ * with --vs two libraries, in turns in one process. Each kind of work is a race of its own, its
+ * probes of memory beside it, so that a change of the machine is seen. A race pairs what ran in one
+ * round: the sign test is over these. Ids are made up: the time of a token depends on no other's
+ * value. */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
-/* bench_profile.c - `nanocompile bench --lib --profile`: where the time of a step goes. Calls of one kernel at
- * one place of a layer are one row: what a projection takes, and in each layer. Rows of kinds sum over those.
- * A call's time reaches from the end of the call before to its own: joins, waits and the loop are in it. */
+/* bench_profile.c - `nanocompile bench --lib --profile`: where the time of a step goes. Calls of one
+ * kernel at one place of a layer are one row: what a projection takes, and in each layer. Rows of
+ * kinds sum over those. A call's time reaches from the end of the call before to its own: joins,
+ * waits and the loop are in it. */
 #include <stdlib.h>
 #include <string.h>
 

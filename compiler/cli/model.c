@@ -68,8 +68,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (o->blas && o->way != BY_INTERP) {
             argp_error(state, "--blas goes with --by interp");
         }
-        if (o->lib && (o->way != BY_C || o->without || o->naive || o->panels ||
-                       o->f32)) {
+        if (o->lib && (o->way != BY_C || o->without || o->naive || o->panels || o->f32)) {
             argp_error(state, "--lib runs what was built: no --by, --without, --naive, "
                               "--panels or --f32");
         }

@@ -1,7 +1,7 @@
-/* library.c (bench) - what a built library of the 24-layer model costs beside its kernels: they are replaced by
- * empty ones, and decode steps are timed, on one thread and on all. The bar is 15 us and 1.2 times what the
- * joins of a step cost by themselves, as a probe beside says. The weights are address space only: nobody reads
- * them. Prints markdown. Run from the source folder: make bench. */
+/* library.c (bench) - what a built library of the 24-layer model costs beside its kernels: they are
+ * replaced by empty ones, and decode steps are timed, on one thread and on all. The bar is 15 us and
+ * 1.2 times what the joins of a step cost by themselves, as a probe beside says. The weights are
+ * address space only: nobody reads them. Prints markdown. Run from the source folder: make bench. */
 #include "compile.h"
 #include "model/model.h"
 #include "run/run.h"
