@@ -128,6 +128,9 @@ static void add_cases(Env *e, Cross *x)
         e,
         "graph g\nx = input f32[seq, 37]\nw = weight f32[45, 37]\nt = permute w perm=[1, 0]\n"
         "y = matmul x, t\nreturn y=y\n");
+    const Kernel *even = kernel_of_graph(
+        e, "graph g\nx = input f32[seq, 64]\nw = input f32[past, 64]\nt = permute w perm=[1, "
+           "0]\ny = matmul x, t\nreturn y=y\n");
     const Kernel *rows =
         kernel_of_graph(e, "graph g\nx = input f32[seq, past]\nm = reduce_max x axis=-1\n"
                            "mb = broadcast m shape=[seq, past]\nd = sub x, mb\ne = exp d\ns = "
@@ -141,6 +144,9 @@ static void add_cases(Env *e, Cross *x)
               "unroll n.i; fma; par n.o");
     bench_add(&x->bench, product,
               "split n 16 mask; order m n.o k n.i; pack b n.o,k,n.i; vec n.i");
+    bench_add(&x->bench, even,
+              "split k 8 peel; split n 8 switch; order n.o m k.o n.i k.i; acc k.i; vec k.i; "
+              "unroll n.i; fma; par n.o");
     bench_add(&x->bench, rows,
               "keep t2 r; split r 8 peel; acc r.i; vec r.i; split j 8 peel; vec j.i; approx "
               "exp; par i");

@@ -1,6 +1,7 @@
 /* schedule_steps.c - schedules keep the meaning: C equals the nest interpreter bitwise for every schedule, and
  * both equal the naive nest where the schedule is exact, and on small integers always. */
 #include "tests/schedule_util.h"
+#include "tests/schedules_util.h"
 
 static Env env;
 static Bench bench;
@@ -118,6 +119,96 @@ Test(schedule, matmul_lanes_along_k)
         "split k 4 peel; acc k.i",
     };
     CHECK(matmul, schedules, some_rows);
+}
+
+/* ---- sums that join many at once ---- */
+
+/* Lanes fill the reduction; what follows reads along n, and once for all. */
+static const Kernel *whole_lanes(Env *e)
+{
+    return kernel_of_graph(
+        e, "graph g\nx = input f32[seq, 64]\nw = input f32[past, 64]\nb = input f32[past]\n"
+           "r = input f32[seq, 1]\nt = permute w perm=[1, 0]\na = matmul x, t\nv = reshape b "
+           "shape=[1, past]\nc = broadcast v shape=[seq, past]\nd = add a, c\ns = broadcast r "
+           "shape=[seq, past]\nf = mul d, s\ny = exp f\nreturn y=y\n");
+}
+
+static const int64_t some_columns[][2] = {{1, 16}, {3, 0},  {2, 1},  {1, 15}, {5, 17},
+                                          {2, 33}, {1, 48}, {3, 63}, {4, 7}};
+
+Test(schedule, sums_of_many_points_join_at_once)
+{
+    static const char *const schedules[] = {
+        "split k 16 peel; split n 16 switch; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll "
+        "n.i; fma; par m",
+        "split k 8 peel; split n 8 peel; order n.o m k.o n.i k.i; acc k.i; vec k.i; unroll "
+        "n.i; "
+        "par n.o",
+        "split k 4 peel; split n 4 mask; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll "
+        "n.i; "
+        "approx exp",
+        "split k 16 peel; split n 16 mask; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll "
+        "n.i; approx exp fma",
+        "split k 32 peel; split n 16 switch; split m 2 switch; order n.o m.o k.o m.i n.i k.i; "
+        "acc k.i; vec k.i; unroll m.i; unroll n.i; fma",
+        "split k 16 peel; split n 32 switch; split m 2 peel; order n.o m.o k.o n.i m.i k.i; "
+        "acc "
+        "k.i; vec k.i; unroll n.i; fma",
+        "split k 2 peel; split n 4 switch; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll "
+        "n.i",
+    };
+    CHECK(whole_lanes, schedules, some_columns);
+}
+
+static void check_sums_text(Env *e, void *unused)
+{
+    static const struct {
+        const Kernel *(*make)(Env *e);
+        const char *schedule;
+        bool joins; /* many at once, on AVX2 */
+    } rows[] = {
+        {whole_lanes,
+         "split k 8 peel; split n 8 peel; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll "
+         "n.i",
+         true},
+        {whole_lanes,
+         "split k 16 peel; split n 16 peel; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll "
+         "n.i",
+         true},
+        /* too few, loops, and rows that lie apart in the output */
+        {whole_lanes,
+         "split k 8 peel; split n 4 peel; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll "
+         "n.i",
+         false},
+        {whole_lanes,
+         "split k 8 peel; split n 8 peel; order m n.o k.o n.i k.i; acc k.i; vec k.i", false},
+        {whole_lanes,
+         "split k 8 peel; split m 8 peel; order n m.o k.o m.i k.i; acc k.i; vec k.i; unroll "
+         "m.i",
+         false},
+        /* what does not fill the lanes is added later, point by point */
+        {matmul,
+         "split k 8 peel; split n 8 peel; order m n.o k.o n.i k.i; acc k.i; vec k.i; unroll "
+         "n.i",
+         false},
+    };
+    (void)unused;
+    for (size_t i = 0; i < countof(rows); i++) {
+        Schedule s;
+        Err err = {0};
+        Buf c;
+        buf_init(&c, &e->model);
+        cr_assert(schedule_parse(rows[i].schedule, &s, &err), "%s", err.text);
+        const Kernel *k = kernel_schedule(e, &e->model, rows[i].make(e), &s, s.n, &err);
+        cr_assert(k, "%s", err.text);
+        emit_kernel(e, k, target_named("avx2"), &c);
+        cr_expect_eq(strstr(c.at, "= sums8(") != NULL, rows[i].joins, "%s", rows[i].schedule);
+    }
+}
+
+Test(schedule, sums_join_at_once_where_they_may_stay_in_lanes)
+{
+    must_work(&env, check_sums_text, NULL);
 }
 
 Test(schedule, matmul_with_a_staged_tile)
