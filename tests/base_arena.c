@@ -1,21 +1,10 @@
 /* base_arena.c - tests of arenas, of the error boundary, and of the text an Err holds. */
+#include "tests/env_fixture.h"
 #include "tests/fault.h"
 #include "tests/helpers.h"
 
 #include <signal.h>
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(base_arena, .init = start, .fini = stop);
 

@@ -1,19 +1,8 @@
 /* base_dim.c - tests of symbolic dimensions: canonical form, printing order, limits, text. */
+#include "tests/env_fixture.h"
 #include "tests/helpers.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(base_dim, .init = start, .fini = stop);
 

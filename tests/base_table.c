@@ -1,20 +1,9 @@
 /* base_table.c - listings: what would break a format is escaped, columns line up in characters, and
  * numbers are numbers where the format knows them. */
+#include "tests/env_fixture.h"
 #include "tests/helpers.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(base_table, .init = start, .fini = stop);
 

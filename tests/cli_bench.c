@@ -3,18 +3,7 @@
 #include <string.h>
 
 #include "tests/cli_util.h"
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
+#include "tests/env_fixture.h"
 
 TestSuite(cli_bench, .init = start, .fini = stop, .timeout = 600);
 

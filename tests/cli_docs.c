@@ -2,22 +2,11 @@
  * is in the man page, every command in the README, completion offers them, and the README's examples print
  * what it says they print. */
 #include "tests/cli_util.h"
+#include "tests/env_fixture.h"
 #include "tuner/tuner.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(cli_docs, .init = start, .fini = stop, .timeout = 120);
 

@@ -1,24 +1,10 @@
 /* cli_dump.c - the program as its user meets it: what dump, eval and check print, and every kind of bad
  * input: one sentence with file and cause, exit status 1; 2 for usage. */
 #include "tests/cli_util.h"
+#include "tests/folder_fixture.h"
 
 #include <sched.h>
 #include <string.h>
-
-static Env env;
-static TempDir dir;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-}
-
-static void stop(void)
-{
-    temp_remove(&dir);
-    env_release(&env);
-}
 
 TestSuite(cli, .init = start, .fini = stop, .timeout = 300);
 

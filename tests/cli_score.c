@@ -2,27 +2,13 @@
  * their user meets them. */
 #include "tests/cli_live.h"
 #include "tests/engine_util.h"
+#include "tests/folder_fixture.h"
 #include "tests/model_util.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static Env env;
-static TempDir dir;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-}
-
-static void stop(void)
-{
-    temp_remove(&dir);
-    env_release(&env);
-}
 
 TestSuite(cli_score, .init = start, .fini = stop, .timeout = 600);
 

@@ -2,24 +2,10 @@
  * reasons, counts, and the default with its rank, in every format; sizes that are given narrow
  * the space. */
 #include "tests/cli_util.h"
+#include "tests/folder_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static Env env;
-static TempDir dir;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-}
-
-static void stop(void)
-{
-    temp_remove(&dir);
-    env_release(&env);
-}
 
 TestSuite(cli_space, .init = start, .fini = stop, .timeout = 120);
 

@@ -1,27 +1,13 @@
 /* cli_tokens.c - tokenize and detokenize as their user meets them, and whole corpora in
  * bulk. */
 #include "tests/cli_live.h"
+#include "tests/folder_fixture.h"
 #include "tests/text_util.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define TINY "tests/data/tiny-qwen2"
-
-static Env env;
-static TempDir dir;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-}
-
-static void stop(void)
-{
-    temp_remove(&dir);
-    env_release(&env);
-}
 
 TestSuite(cli_tokens, .init = start, .fini = stop, .timeout = 600);
 

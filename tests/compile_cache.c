@@ -2,20 +2,9 @@
  * kernels of a block, their bytes, and the counts, which the published ones of the plain
  * graph give by subtraction. */
 #include "tests/compile_util.h"
+#include "tests/env_fixture.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(cache_counts, .init = start, .fini = stop);
 

@@ -1,6 +1,7 @@
 /* db_faults.c - memory runs out and system calls fail, one after the other: of ours through
  * the os table, and of SQLite's own, by its hooks. Each time the work succeeds or says why
  * not, leaves no descriptor, no file and no half of a record. */
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
 #include "tests/fault.h"
 
@@ -11,23 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static Env env;
-static TempDir dir;
-static const char *path;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
-}
-
-static void stop(void)
-{
-    env_release(&env);
-    temp_remove(&dir);
-}
 
 TestSuite(db_faults, .init = start, .fini = stop, .timeout = 600);
 

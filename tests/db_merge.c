@@ -2,24 +2,10 @@
  * Merge(B, A) = Merge(Merge(A, B), B); export and import elsewhere give the same rows, or
  * none. */
 #include "tests/db_util.h"
+#include "tests/folder_fixture.h"
 
 #include <jansson.h>
 #include <string.h>
-
-static Env env;
-static TempDir dir;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-}
-
-static void stop(void)
-{
-    env_release(&env);
-    temp_remove(&dir);
-}
 
 TestSuite(db_merge, .init = start, .fini = stop, .timeout = 300);
 

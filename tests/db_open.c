@@ -1,6 +1,7 @@
 /* db_open.c - what may lie where the database should: acceptance 10 and CASES 15 to 17.
  * Whatever is wrong gets one sentence with file and cause, exit status 1, and is left as it
  * was; reading works wherever the rows can be read, and leaves nothing behind. */
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
 
 #include <fcntl.h>
@@ -12,23 +13,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static Env env;
-static TempDir dir;
-static const char *path;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
-}
-
-static void stop(void)
-{
-    env_release(&env);
-    temp_remove(&dir);
-}
 
 TestSuite(db_open, .init = start, .fini = stop, .timeout = 300);
 

@@ -1,6 +1,7 @@
 /* db_programs.c - acceptance 10 through the programs: whatever is wrong with the database, tune, schedb and
  * report say it in one sentence and leave the file as it is, and what is built goes on with the default. */
 #include "tests/cli_util.h"
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
 #include "tests/report_util.h"
 
@@ -9,23 +10,6 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static Env env;
-static TempDir dir;
-static const char *path;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
-}
-
-static void stop(void)
-{
-    temp_remove(&dir);
-    env_release(&env);
-}
 
 TestSuite(db_programs, .init = start, .fini = stop, .timeout = 300);
 

@@ -1,27 +1,11 @@
 /* db_rows.c - rows come back as they were recorded, all of a transaction or nothing; the
  * structs are the tables of schema.sql; ids are named by content. */
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
 
 #include <criterion/logging.h>
 #include <math.h>
 #include <string.h>
-
-static Env env;
-static TempDir dir;
-static const char *path;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
-}
-
-static void stop(void)
-{
-    env_release(&env);
-    temp_remove(&dir);
-}
 
 TestSuite(db_rows, .init = start, .fini = stop, .timeout = 120);
 

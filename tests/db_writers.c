@@ -2,6 +2,7 @@
  * no rows and meet no lock error; acceptance 8, a writer that is killed at any instant
  * leaves a database that passes verify and holds whole trials; acceptance 19, a handle's
  * memory does not grow. */
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
 
 #include <signal.h>
@@ -9,23 +10,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static Env env;
-static TempDir dir;
-static const char *path;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
-}
-
-static void stop(void)
-{
-    env_release(&env);
-    temp_remove(&dir);
-}
 
 TestSuite(db_writers, .init = start, .fini = stop, .timeout = 300);
 

@@ -3,20 +3,9 @@
  * what specialise refuses. */
 #include "ncg_util.h"
 #include "tests/compile_util.h"
+#include "tests/env_fixture.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(graph_cache, .init = start, .fini = stop);
 TestSuite(graph_specialise, .init = start, .fini = stop);

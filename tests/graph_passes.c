@@ -1,20 +1,9 @@
 /* graph_passes.c - common subexpressions and constant folding: what merges, what must not, and that dead
  * code goes while declared inputs stay. */
 #include "tests/compile_util.h"
+#include "tests/env_fixture.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(passes, .init = start, .fini = stop);
 

@@ -1,17 +1,6 @@
 /* loop_traffic.c - float operations counted off a nest, as polynomials in its symbols. */
+#include "tests/env_fixture.h"
 #include "tests/loop_util.h"
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(loop_traffic, .init = start, .fini = stop);
 

@@ -1,21 +1,10 @@
 /* lower_fused.c - fused kernels equal unfused ones bitwise; what the planner joins and what it must not;
  * what the generator refuses; and that sharing and depth never blow a kernel up. */
 #include "tests/compile_util.h"
+#include "tests/env_fixture.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(fused, .init = start, .fini = stop);
 

@@ -1,6 +1,7 @@
 /* lower_published.c - the published counts of the original, reproduced exactly: that the IR, the fusion and
  * the accounting are right. All figures are data of the spec: published.json, graph-ir 9, loop-ir 2 to 7. */
 #include "tests/compile_util.h"
+#include "tests/env_fixture.h"
 
 #include <string.h>
 
@@ -8,18 +9,6 @@ typedef struct KindCount {
     const char *kind;
     int calls, kernels;
 } KindCount;
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(published, .init = start, .fini = stop);
 

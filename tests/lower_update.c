@@ -4,20 +4,9 @@
  * inputs and the outputs that they become. */
 #include "ncg_util.h"
 #include "tests/compile_util.h"
+#include "tests/env_fixture.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(updates, .init = start, .fini = stop, .timeout = 120); /* a blow-up ends it */
 

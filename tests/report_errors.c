@@ -1,26 +1,10 @@
 /* report_errors.c - an empty database, unknown names, files that cannot be read, wrong words: one clear
  * sentence each, and never an empty report in place of an unreadable database. */
+#include "tests/db_fixture.h"
 #include "tests/report_util.h"
 
 #include <string.h>
 #include <unistd.h>
-
-static Env env;
-static TempDir dir;
-static const char *path;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
-}
-
-static void stop(void)
-{
-    env_release(&env);
-    temp_remove(&dir);
-}
 
 TestSuite(report_errors, .init = start, .fini = stop, .timeout = 120);
 

@@ -2,22 +2,11 @@
  * as that by one kernel and as f32 by another, given as either. */
 #include "compile.h"
 #include "run/run.h"
+#include "tests/env_fixture.h"
 #include "tests/fault.h"
 #include "tests/helpers.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(run_stored, .init = start, .fini = stop, .timeout = 60);
 

@@ -1,21 +1,10 @@
 /* run_verify.c - verification of compiled candidates: right ones pass under every kind of schedule; the same seed
  * gives the same verdict; what does not fit or finds no memory is said. Planted faults: run_verify_faults.c. */
+#include "tests/env_fixture.h"
 #include "tests/fault.h"
 #include "tests/verify_util.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(verify, .init = start, .fini = stop, .timeout = 600);
 

@@ -1,22 +1,11 @@
 /* run_verify_bounds.c - what verification compares with: the double evaluation of a nest, its bounds, samples,
  * random sums and inputs. Bounds hold for every schedule, and are not so wide that a lost product fits in. */
 #include "run/verify_int.h"
+#include "tests/env_fixture.h"
 #include "tests/verify_util.h"
 
 #include <math.h>
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(verify_bounds, .init = start, .fini = stop, .timeout = 600);
 

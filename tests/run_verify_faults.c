@@ -1,5 +1,6 @@
 /* run_verify_faults.c - each planted fault is caught, with a sentence that says what is wrong and where. A fault is
  * a function around the right candidate's; on its own that passes. */
+#include "tests/env_fixture.h"
 #include "tests/verify_util.h"
 
 #include <signal.h>
@@ -7,18 +8,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(verify_faults, .init = start, .fini = stop, .timeout = 600);
 

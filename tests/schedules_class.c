@@ -1,22 +1,11 @@
 /* schedules_class.c - which class a nest is taken for, whatever the kernel is called; and the
  * layers below, which must not know that there are classes at all. */
+#include "tests/env_fixture.h"
 #include "tests/schedules_util.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(schedules_class, .init = start, .fini = stop, .timeout = 120);
 

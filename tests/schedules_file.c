@@ -1,20 +1,9 @@
 /* schedules_file.c - .sched files come back as they were, or not at all; and the picker over
  * their rows says what it took and why not. */
+#include "tests/env_fixture.h"
 #include "tests/schedules_util.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(schedules_file, .init = start, .fini = stop, .timeout = 120);
 

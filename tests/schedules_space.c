@@ -1,23 +1,12 @@
 /* schedules_space.c - spaces: counts are exact, every rank is one point and every point one
  * schedule, samples are uniform, and what the rules let pass the mechanism accepts. */
+#include "tests/env_fixture.h"
 #include "tests/gen.h"
 #include "tests/schedules_util.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(schedules_space, .init = start, .fini = stop, .timeout = 600);
 

@@ -1,22 +1,11 @@
 /* tuner_child_job.c - a job crosses as text: it comes back equal, and nothing else is taken.
  * Orders are a fair coin's that anyone can toss again; pairs are counted as the protocol counts
  * them. */
+#include "tests/env_fixture.h"
 #include "tests/helpers.h"
 #include "tuner/tuner_int.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(tuner_child_job, .init = start, .fini = stop, .timeout = 60);
 

@@ -1,36 +1,13 @@
 /* tuner_confirm.c - tests of what sessions claim: title matches, tie sets, the pick, duels of
  * any two. Acceptance test 16. */
+#include "tests/session_fixture.h"
 #include "tests/session_util.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-static Env env;
-static World world;
-static Log logged;
-
-static void start(void)
-{
-    env_init(&env);
-    log_init(&logged);
-    world = world_plain();
-}
-
-static void stop(void)
-{
-    log_release(&logged);
-    env_release(&env);
-}
-
 TestSuite(tuner_confirm, .init = start, .fini = stop);
-
-static SessionResult run(Budget budget, uint64_t order)
-{
-    return world_run(&env, &world, &logged, NULL, budget, order, NULL);
-}
-
-static const Budget no_limit = {0};
 
 static double seven_is_faster(uint64_t index)
 {

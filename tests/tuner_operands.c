@@ -1,22 +1,11 @@
 /* tuner_operands.c - operands of a kernel that is called over and over: values from the seed
  * alone, rings for what rotates, one ring where two sides lay out alike, and each call on the
  * next copies. */
+#include "tests/env_fixture.h"
 #include "tests/helpers.h"
 #include "tuner/tuner.h"
 
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(tuner_operands, .init = start, .fini = stop, .timeout = 60);
 

@@ -1,23 +1,12 @@
 /* tuner_peaks.c - tests of the loops that probes and peaks are made of, for each instruction
  * set that the machine at hand has, and of the table of peaks. Rates are asserted to be there,
  * not to be high. */
+#include "tests/env_fixture.h"
 #include "tests/helpers.h"
 #include "tuner/tuner.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static Env env;
-
-static void start(void)
-{
-    env_init(&env);
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
 
 TestSuite(tuner_peaks, .init = start, .fini = stop);
 

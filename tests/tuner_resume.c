@@ -1,36 +1,13 @@
 /* tuner_resume.c - tests of sessions that were interrupted: given what was recorded, they do
  * what they would have done. Acceptance tests 8 (the session's part) and 15. */
+#include "tests/session_fixture.h"
 #include "tests/session_util.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-static Env env;
-static World world;
-static Log logged;
-
-static void start(void)
-{
-    env_init(&env);
-    log_init(&logged);
-    world = world_plain();
-}
-
-static void stop(void)
-{
-    log_release(&logged);
-    env_release(&env);
-}
-
 TestSuite(tuner_resume, .init = start, .fini = stop);
-
-static SessionResult run(Budget budget, uint64_t order)
-{
-    return world_run(&env, &world, &logged, NULL, budget, order, NULL);
-}
-
-static const Budget no_limit = {0};
 
 static Status odd_ones_fail(uint64_t index)
 {

@@ -1,6 +1,7 @@
 /* tuner_session.c - tests of sessions in a made-up world with a fake clock: what is found, what
  * is claimed, how budgets end, what an interrupted session does when it is taken up. */
 #include "tests/fault.h"
+#include "tests/session_fixture.h"
 #include "tests/session_util.h"
 
 #include <inttypes.h>
@@ -8,31 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static Env env;
-static World world;
-static Log logged;
-
-static void start(void)
-{
-    env_init(&env);
-    log_init(&logged);
-    world = world_plain();
-}
-
-static void stop(void)
-{
-    log_release(&logged);
-    env_release(&env);
-}
-
 TestSuite(tuner_session, .init = start, .fini = stop);
-
-static SessionResult run(Budget budget, uint64_t order)
-{
-    return world_run(&env, &world, &logged, NULL, budget, order, NULL);
-}
-
-static const Budget no_limit = {0};
 
 static const Trial *trial_at(const Log *l, int nth)
 {
