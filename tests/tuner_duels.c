@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/child_util.h"
 #include "tests/report_util.h"
 #include "tests/tune_util.h"
 
@@ -247,6 +248,7 @@ Test(tuner_duels, a_rival_that_fails_is_named_by_its_status)
         {"code.c", RIGHT "return 3;", "wrong", "3"},
         {"broken.c", "return }", "cc-error", "error"},
     };
+    tame_sanitizers(&env);
     for (size_t i = 0; i < countof(rows); i++) {
         Ran r = ONE("--against", rival(rows[i].name, rows[i].body));
         has(r, 1, arena_printf(&env.model, "%s", rows[i].status));
