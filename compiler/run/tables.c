@@ -76,7 +76,7 @@ static int add_syms(Maker *k, Lists *l, const Call *call)
     for (int i = 0; i < n; i++) {
         want[i] = (uint8_t)size_of(k, call->sym.at[i]);
     }
-    for (int at = 0; at + n <= l->sym.n; at++) {
+    for (int at = 0; n > 0 && at + n <= l->sym.n; at++) {
         if (!memcmp(&l->sym.at[at], want, (size_t)n)) {
             return at;
         }
