@@ -53,9 +53,43 @@ PickHint hint_of_machine(const Machine *m, int n_threads)
                       .n_threads = n_threads};
 }
 
+static bool reads_weight(const Program *p, const Call *call, int buffer)
+{
+    for (int i = 0; i < call->arg.n; i++) {
+        if (call->arg.at[i].buffer == buffer) {
+            return p->buffer.at[buffer].kind == BUF_WEIGHT;
+        }
+    }
+    return false;
+}
+
+static bool another_reads(const Program *p, int kernel, int buffer)
+{
+    for (int i = 0; i < p->call.n; i++) {
+        if (p->call.at[i].kernel != kernel && reads_weight(p, &p->call.at[i], buffer)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool weights_are_shared(const Program *p, int kernel)
+{
+    for (int i = 0; i < p->call.n; i++) {
+        const Call *call = &p->call.at[i];
+        for (int k = 0; call->kernel == kernel && k < call->arg.n; k++) {
+            if (another_reads(p, kernel, call->arg.at[k].buffer)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 PickHint compile_hint(const Compile *c, const Program *p, int kernel)
 {
     PickHint hint = c->hint;
+    hint.in_place = hint.in_place || weights_are_shared(p, kernel);
     hint.target = c->target ? c->target : target_generic();
     for (int i = 0; i < MAX_SYMBOLS; i++) {
         hint.sym[i] = -1;

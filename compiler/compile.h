@@ -32,7 +32,8 @@ typedef struct PickHint {
     const Target *target;
     int64_t l1d_bytes, l2_bytes, l3_bytes; /* 0: unknown */
     int n_threads;
-    bool in_place;            /* constants stay as the graph has them: panels hold them twice */
+    bool in_place; /* constants stay as they are: somebody else reads them so, and panels would
+                    * hold them twice */
     int64_t sym[MAX_SYMBOLS]; /* by kernel symbol: the value it usually has; -1: any */
 } PickHint;
 
@@ -66,7 +67,10 @@ typedef struct Compile {
 } Compile;
 
 Program *compile_model(Compile *c, const Graph *g);
-/* What pickers are told of a kernel: c->hint with the usual values of the symbols that its calls bind. */
+/* Does another kernel of the program read a weight that this one reads? */
+bool weights_are_shared(const Program *p, int kernel);
+/* What pickers are told of a kernel: c->hint with the usual values of the symbols that its calls
+ * bind; shared weights stay in place. */
 PickHint compile_hint(const Compile *c, const Program *p, int kernel);
 /* Steps from kernel to C text: the one function that the tuner and every build use. */
 void compile_kernel(Compile *c, const Kernel *k, Buf *out);

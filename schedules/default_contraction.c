@@ -4,7 +4,8 @@
  *     many rows     mr x 2 vectors: as many rows as leave a register for every vector of the
  *                   panels and one for the other factor; the panels are fetched far ahead
  *     2..14 rows    exactly these
- *     one row       up to 4 vectors wide: nothing is reused, memory is all that counts
+ *     one row       the panels of many rows, so that a model holds a weight once; without panels
+ *                   up to 4 vectors wide: nothing is reused, memory is all that counts
  *     attention     of one row: heads that share keys take turns at a tile of dot products that
  *                   end together, or are rows of a tile; else many short dot products beside
  *                   each other, or all columns at once
@@ -12,8 +13,10 @@
  * Figures are what was measured best on AVX-512; other targets follow by their registers. */
 #include "schedules/schedules_int.h"
 
-#define PREFETCH_ONE_ROW 1024 /* bytes ahead in a panel, or in rows of bf16 */
+#define PREFETCH_ONE_ROW 4096 /* bytes ahead in a panel */
 #define PREFETCH_ROWS 16384   /* the same for many rows, of which each tile takes its time */
+#define PREFETCH_BF16 1024    /* bytes ahead in rows of bf16 that are no panels */
+#define NEAR_PANEL 1024       /* bytes: it is there before it could be fetched */
 #define PREFETCH_CACHE 4096   /* bytes ahead in keys and values */
 #define PREFETCH_KEYS 8192    /* the same where heads take turns around a tile of keys */
 #define MAX_ROWS 14           /* of a tile */
@@ -75,13 +78,14 @@ static bool groups_fit(const Look *l, const PickHint *hint, bool panels)
            batch_of(l, hint) / l->c.group >= hint_threads(hint);
 }
 
-/* For one row: the width at which the busiest thread reads least; the widest of these. */
-static int wide_columns(const Look *l, const PickHint *hint, bool panels)
+/* For one row without panels: the width at which the busiest thread reads least; the widest of
+ * these. */
+static int wide_columns(const Look *l, const PickHint *hint)
 {
     int64_t n = axis_constant(l->k, l->c.n), best = 0, least = INT64_MAX;
     int64_t threads = batch_of(l, hint) > 1 ? 1 : hint_threads(hint);
     for (int vectors = 4; vectors >= 1; vectors /= 2) {
-        int64_t nr = columns_at_most(l, vectors * hint_target(hint)->lanes, panels);
+        int64_t nr = columns_at_most(l, vectors * hint_target(hint)->lanes, false);
         int64_t cost = n < 0 ? 0 : blocks(blocks(n, nr), threads) * nr;
         best = cost < least ? nr : best;
         least = cost < least ? cost : least;
@@ -127,7 +131,8 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
 {
     const Target *t = hint_target(hint);
     int64_t m = rows_of(l, hint);
-    int nr = m == 1 ? wide_columns(l, hint, panels) : columns_at_most(l, 2 * t->lanes, panels);
+    int nr =
+        m == 1 && !panels ? wide_columns(l, hint) : columns_at_most(l, 2 * t->lanes, panels);
     Tile tile = {.lanes = lanes,
                  .mr = m == 1 ? 1 : rows_for(m, rows_that_fit(&l->c, t, nr)),
                  .nr = nr,
@@ -148,8 +153,8 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
     while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
     }
-    if (tile.panels && m != 1 && panel_bytes(l->k, &l->c, &tile) <= PREFETCH_ONE_ROW) {
-        tile.prefetch = 0; /* what is so near is there */
+    if (tile.panels && m != 1 && panel_bytes(l->k, &l->c, &tile) <= NEAR_PANEL) {
+        tile.prefetch = 0;
     }
     block(l, &tile);
     share(l, hint, &tile);
@@ -185,7 +190,7 @@ static Tile lanes_along_k(const Look *l, const PickHint *hint)
                  .nr = n >= 1 && n < columns ? (int)n : columns,
                  .ku = 1,
                  .group = group ? GROUP_ROWS : GROUP_NONE,
-                 .prefetch = ahead                ? PREFETCH_ONE_ROW
+                 .prefetch = ahead                ? PREFETCH_BF16
                              : group && !l->c.cut ? PREFETCH_CACHE
                                                   : 0,
                  .cut = l->c.cut != NULL,

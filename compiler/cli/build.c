@@ -65,7 +65,6 @@ static LibraryOptions library_options(const Building *b, const Config *config, c
                          .f32 = b->o->f32,
                          .at_usual_sizes = true,
                          .stop = &interrupted};
-    lo.hint.in_place = true;
     return lo;
 }
 

@@ -139,7 +139,7 @@ static void mark_syms(const Expr *x, bool sym[MAX_SYMBOLS])
     }
 }
 
-static void write_element(Writer *w, const Operand *o, const Expr *outside)
+static void write_element(Writer *w, const Operand *o, const Pack *p, const Expr *outside)
 {
     bool widens = operand_takes_bf16(o) && !o->bf16;
     line(w, "*out++ = ");
@@ -151,13 +151,48 @@ static void write_element(Writer *w, const Operand *o, const Expr *outside)
         buf_str(w->out, "bf16_(");
     }
     buf_printf(w->out, "%s[", o->name);
-    put(w, o->pack->source, widens ? "]);\n" : "];\n");
+    put(w, p->source, widens ? "]);\n" : "];\n");
 }
 
-static void write_pack(Writer *w, const char *name, int operand)
+/* Do the layout's axes i and i + 1 make up one axis, without a rest? */
+static bool halves(const Nest *n, const Pack *p, int i, int *whole)
+{
+    const Axis *outer = &n->axis.at[p->axis[i]];
+    *whole = outer->half_of - 1;
+    if (i + 1 >= p->n || *whole < 0) {
+        return false;
+    }
+    const Axis *w = &n->axis.at[*whole];
+    const Expr *turns = p->extent[i], *all = w->extent;
+    return w->outer == p->axis[i] && w->inner == p->axis[i + 1] && turns->kind == X_CONST &&
+           all->kind == X_CONST && turns->value.i * w->factor == all->value.i;
+}
+
+/* Halves that stand side by side become the axis that they are of, so that panels of one layout
+ * have one text, however loops were split. */
+static void join_halves(Nest *n, Pack *p)
+{
+    int whole;
+    for (int i = 0; i < p->n;) {
+        if (!halves(n, p, i, &whole)) {
+            i++;
+            continue;
+        }
+        n->axis.at[whole].outer = n->axis.at[whole].inner = 0;
+        p->axis[i] = whole;
+        p->extent[i] = n->axis.at[whole].extent;
+        p->n--;
+        for (int at = i + 1; at < p->n; at++) {
+            p->axis[at] = p->axis[at + 1];
+            p->extent[at] = p->extent[at + 1];
+        }
+        i = 0;
+    }
+}
+
+static void write_panels(Writer *w, const char *name, int operand, const Pack *p)
 {
     const Operand *o = &w->k->operand.at[operand];
-    const Pack *p = o->pack;
     const char *type = dtype_ctype(o->dtype), *bf16 = "uint16_t";
     const Expr *outside = pack_outside(w->m, &w->k->nest, p);
     bool sym[MAX_SYMBOLS] = {0};
@@ -189,13 +224,26 @@ static void write_pack(Writer *w, const char *name, int operand)
         w->axis[p->axis[i]].mode = MODE_LOOP;
         w->depth++;
     }
-    write_element(w, o, outside);
+    write_element(w, o, p, outside);
     while (w->depth > 1) {
         w->depth--;
         line(w, "}\n");
     }
     line(w, "return ");
     put(w, p->count, ";\n}\n");
+}
+
+static void write_pack(Writer *w, const char *name, int operand)
+{
+    const Kernel *own = w->k;
+    Kernel k = *own;
+    Pack p = *own->operand.at[operand].pack;
+    k.nest.axis.at =
+        arena_dup(w->m, own->nest.axis.at, (size_t)own->nest.axis.n * sizeof(Axis));
+    join_halves(&k.nest, &p);
+    w->k = &k;
+    write_panels(w, name, operand, &p);
+    w->k = own;
 }
 
 void emit_pack(Env *e, const Kernel *k, const Target *t, int operand, const char *name,

@@ -38,7 +38,6 @@ void compile_one_token(Compile *c)
     Sym seq = sym_intern(c->env, "seq", 3);
     c->known.bound[seq] = true;
     c->known.value[seq] = 1;
-    c->hint.in_place = true; /* weights are read once: panels would only hold them once more */
 }
 
 /* ---- preparing ----------------------------------------------------------------------- */
@@ -71,6 +70,8 @@ static void compile_variant(Env *e, const Engine *g, VariantId id, Variant *v)
                      .target = g->o.target};
     if (id == ONE_TOKEN) {
         compile_one_token(&v->c);
+        v->c.hint.in_place =
+            true; /* panels are each variant's own, for a single row not worth it */
     }
     v->program = compile_model(&v->c, v->graph);
 }

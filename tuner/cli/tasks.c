@@ -87,12 +87,13 @@ const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const ch
 }
 
 static void add_item(const Workplace *w, Items *out, Kernel *k, const int64_t *sym,
-                     const char *phase, double calls)
+                     const char *phase, double calls, bool in_place)
 {
     Env *e = w->e;
     bool cold = w->o->regime_given ? w->o->regime == REGIME_COLD : w->o->m == 0;
     Item *it = vec_push(&e->model, out);
     PickHint hint = hint_here(w);
+    hint.in_place = in_place;
     *it = (Item){.kernel = k,
                  .calls = calls,
                  .task = {.kernel = k->text,
@@ -123,13 +124,13 @@ static Item *same_task(Items *items, const Kernel *k, const int64_t *sym)
 }
 
 static void add_calls(const Workplace *w, Items *out, Kernel *k, const int64_t *sym,
-                      const char *phase, double calls)
+                      const char *phase, double calls, bool in_place)
 {
     Item *known = same_task(out, k, sym);
     if (known) {
         known->calls += calls;
     } else {
-        add_item(w, out, k, sym, phase, calls);
+        add_item(w, out, k, sym, phase, calls, in_place);
     }
 }
 
@@ -153,7 +154,7 @@ Kernel *product_kernel(Env *e, int64_t m, int64_t n, int64_t k)
 static void add_product(const Workplace *w, Items *out)
 {
     const TuneOptions *o = w->o;
-    add_item(w, out, product_kernel(w->e, o->m, o->n, o->k), &o->m, "", 1);
+    add_item(w, out, product_kernel(w->e, o->m, o->n, o->k), &o->m, "", 1, false);
 }
 
 /* ---- a model ---- */
@@ -205,7 +206,8 @@ static void add_program(const Workplace *w, Items *out, const Program *p, const 
             }
             n_calls += call->kernel == k;
         }
-        add_calls(w, out, p->kernel.at[k], sym, phase, (double)n_calls * n_times);
+        add_calls(w, out, p->kernel.at[k], sym, phase, (double)n_calls * n_times,
+                  weights_are_shared(p, k));
     }
 }
 
