@@ -27,7 +27,7 @@ static void open_workplace(Env *e, Workplace *w, const TuneOptions *o)
 
 /* ---- what came out ------------------------------------------------------------------------ */
 
-void say_result(const Item *it, const SessionResult *s)
+void say_result(const Workplace *w, const Item *it, const SessionResult *s)
 {
     const Winner *win = &s->winner;
     printf("%s, %s, %d thread%s: ", it->label, regime_name[it->task.regime], it->task.n_threads,
@@ -36,7 +36,8 @@ void say_result(const Item *it, const SessionResult *s)
         printf("%.3fx faster than the default (ratio %.4f", 1 / win->ratio.median,
                win->ratio.median);
         if (isfinite(win->ratio.lo)) {
-            printf(", 95%% interval %.4f-%.4f", win->ratio.lo, win->ratio.hi);
+            printf(", %.0f%% interval %.4f-%.4f", 100 * w->o->protocol.confidence,
+                   win->ratio.lo, win->ratio.hi);
         }
         printf("; %d/%d processes, %d pairs, p %.1e)\n  %s\n", win->n_wins, win->n_processes,
                win->n_pairs, win->p, win->built.schedule);
