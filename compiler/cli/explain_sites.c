@@ -69,6 +69,7 @@ static void add_call(const Here *h, const Kernel *k, const int64_t *sym, const c
                 .n_calls = 1,
                 .hint = hint_of_machine(&h->machine, h->n_threads)};
     s->hint.target = h->tc.target;
+    s->hint.in_place = true; /* as builds have it */
     memset(s->hint.sym, 0xff, sizeof s->hint.sym);
     memcpy(s->hint.sym, sym, sizeof *sym * (size_t)k->n_syms);
     memcpy(s->sym, sym, sizeof *sym * (size_t)k->n_syms);
