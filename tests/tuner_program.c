@@ -1,8 +1,10 @@
 /* tuner_program.c - the program tune as its user meets it: what it lists and refuses, a short search from end
  * to end whose record is sound, Ctrl-C. No time and no winner is asserted. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/cli_util.h"
 #include "tests/db_util.h"
@@ -222,6 +224,15 @@ Test(tuner_program, a_search_by_time_goes_on_by_trials)
     has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
 }
 
+Test(tuner_program, one_process_measures_on_a_machine)
+{
+    const char *lock = temp_path(&dir, "nanocompile-measuring.lock");
+    setenv("TMPDIR", dir.path, 1);
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--noise", "--threads", "1", "--db", db_file), 0,
+        "a win must be by");
+    cr_expect_eq(access(lock, F_OK), 0);
+}
+
 /* What a build looks up is what was tuned, and what it takes where nothing was faster is what candidates were
  * raced against. */
 Test(tuner_program, a_build_finds_what_was_tuned)
@@ -229,7 +240,7 @@ Test(tuner_program, a_build_finds_what_was_tuned)
     const char *out = arena_printf(&env.model, "%s/out", dir.path);
     has(TUNE(&env, "--model", "tests/data/tiny-qwen2", "--kernel",
              "decode (matmul m=1 n=2048 k=224|matmul.epilogue m=1 n=32 k=224|row h=14)", "-q",
-             "--budget", "1trials", "--set", "gate_most_s=0", "--db", db_file),
+             "--budget", "1trials", "--db", db_file),
         0, "1 candidates in");
     const char *rows = NC(&env, "build", "--model", "tests/data/tiny-qwen2", "-o", out, "--db",
                           db_file, "--format", "csv")

@@ -1,6 +1,7 @@
 /* run.c - one `tune`: what is to be tuned, what is recorded of the run, and how it ended; turns.c searches. A
  * summary in words for each task; the evidence is in the database. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tuner/cli/duels.h"
@@ -15,12 +16,21 @@ typedef struct Tune {
     int status; /* of a command that does not search */
 } Tune;
 
+/* Of this machine, whoever measures on it; links of strangers are not followed. */
+static const char *measuring_lock(Env *e)
+{
+    const char *folder = getenv("TMPDIR");
+    return arena_printf(&e->model, "%s/nanocompile-measuring.lock",
+                        folder && *folder ? folder : "/tmp");
+}
+
 static void open_workplace(Env *e, Workplace *w, const TuneOptions *o)
 {
     *w = (Workplace){.e = e, .o = o, .start_ns = clock_ns()};
     machine_read(e, "", &w->machine);
     toolchain_find(e, &w->tc);
     cache_open(e, &w->cache, NULL);
+    w->children.lock = measuring_lock(e);
     w->n_threads = o->n_threads ? o->n_threads : w->machine.n_threads;
     w->n_jobs = o->n_jobs ? o->n_jobs : w->machine.n_threads;
 }
