@@ -68,7 +68,7 @@ $(OUT)/$(1): FORCE
 endef
 $(eval $(call stamp,compile.stamp,$(COMPILE)))
 $(eval $(call stamp,link.stamp,$(LINK) $(LIBS)))
-$(eval $(call stamp,sources.stamp,$(LIB_SRC) $(HARNESS_SRC) $(wildcard compiler/cli/*.c) $(TEST_SRC)))
+$(eval $(call stamp,sources.stamp,$(LIB_SRC) $(HARNESS_SRC) $(wildcard compiler/cli/*.c $(HARNESS:%=%/cli/*.c)) $(TEST_SRC)))
 LINKED := $(OUT)/link.stamp $(OUT)/sources.stamp
 
 $(OUT)/obj/%.o: %.c $(OUT)/compile.stamp
@@ -100,7 +100,7 @@ $(PROGRAMS): $(LIBRARIES) $(LINKED)
 	$(call say,LINK)
 	$(call link)
 
-$(OUT)/tests: $(call objects,$(TEST_SRC)) $(LIBRARIES) $(LINKED)
+$(OUT)/tests: $(call objects,$(TEST_SRC) $(wildcard tuner/cli/*.c)) $(LIBRARIES) $(LINKED)
 	$(call say,LINK)
 	$(call link) $(shell pkg-config --libs criterion)
 $(BENCHES): $(OUT)/bench/%: $(OUT)/obj/tests/bench/%.o $(LIBRARIES) $(LINKED)

@@ -254,8 +254,10 @@ static bool was_kept(Lookup *l, int64_t kernel, const char *sizes)
         load_identity(l, sqlite3_column_int64(s, 3), sqlite3_column_int64(s, 4));
         compare(l, &r);
         kept = r.first == N_DB_KEY_FIELDS;
-        l->out->run = sqlite3_column_int64(s, 5);
-        l->out->n_trials = sqlite3_column_int64(s, 6);
+        if (kept) {
+            l->out->run = sqlite3_column_int64(s, 5);
+            l->out->n_trials = sqlite3_column_int64(s, 6);
+        }
     }
     sqlite3_reset(s);
     if (!kept && code != SQLITE_DONE) {
@@ -295,16 +297,22 @@ static bool was_imported(Lookup *l)
         db_signature(l->a, k->machine, k->toolchain, k->n_threads, k->regime);
     must_bind(l->db, sqlite3_bind_text(s, 1, signature, -1, SQLITE_TRANSIENT));
     must_bind(l->db, sqlite3_bind_text(s, 2, hex, 32, SQLITE_TRANSIENT));
+    DbImported row;
     bool found = false;
-    while (!found && sqlite3_step(s) == SQLITE_ROW) {
-        row_read(s, DB_T_IMPORTED, l->a, &l->out->imported);
+    int code = SQLITE_DONE;
+    while (!found && (code = sqlite3_step(s)) == SQLITE_ROW) {
+        row_read(s, DB_T_IMPORTED, l->a, &row);
         found = true;
         for (int i = 0; i < k->n_sizes; i++) {
-            found = found && within(l->out->imported.sizes, i, k->size[i]);
+            found = found && within(row.sizes, i, k->size[i]);
         }
     }
     sqlite3_reset(s);
+    if (!found && code != SQLITE_DONE) {
+        db_fail(l->db, code, "read");
+    }
     if (found) {
+        l->out->imported = row;
         l->out->found = DB_IMPORTED_ROW;
         l->out->why = "It comes from a .sched file: this database has no evidence for it.";
     }

@@ -32,19 +32,28 @@ void write_out(void *ctx, const char *text, size_t len)
     }
 }
 
+/* /dev/stdout, a pipe: not to be replaced by a file. */
+static bool is_device(const char *path)
+{
+    struct stat st;
+    return os.stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 /* A file appears complete or not at all. */
 static void with_output(SchedbOptions *o, void (*body)(Env *e, void *arg))
 {
-    const char *temp =
-        o->output ? arena_printf(&o->e->model, "%s.%ld.tmp", o->output, (long)getpid()) : NULL;
-    o->out = temp ? fopen(temp, "w") : stdout;
+    const char *path = o->output;
+    const char *temp = path && !is_device(path)
+                           ? arena_printf(&o->e->model, "%s.%ld.tmp", path, (long)getpid())
+                           : NULL;
+    o->out = path ? fopen(temp ? temp : path, "w") : stdout;
     if (!o->out) {
         cannot_write(o);
     }
     bool ok = env_try(o->e, body, o);
     Err err = o->e->err;
-    bool closed = (temp ? fclose(o->out) : fflush(o->out)) == 0;
-    if (ok && closed && (!temp || os.rename(temp, o->output) == 0)) {
+    bool closed = (path ? fclose(o->out) : fflush(o->out)) == 0;
+    if (ok && closed && (!temp || os.rename(temp, path) == 0)) {
         return;
     }
     int why = errno;

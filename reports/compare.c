@@ -263,22 +263,22 @@ static void compare_schedules(Report *r)
     }
 }
 
-static bool is_number(const char *word)
-{
-    return *word && strspn(word, "0123456789") == strlen(word);
-}
-
 static bool is_file(const char *path)
 {
     struct stat st;
     return os.stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+bool compare_is_files(const char *const *word)
+{
+    return is_file(word[0]) && is_file(word[1]);
+}
+
 void report_compare(Report *r)
 {
-    if (is_file(r->word[0]) && is_file(r->word[1])) {
+    if (compare_is_files(r->word)) {
         compare_files(r);
-    } else if (is_number(r->word[0]) || report_is_run(r, r->word[0]) ||
+    } else if (is_digits(r->word[0]) || report_is_run(r, r->word[0]) ||
                report_is_run(r, r->word[1])) {
         compare_runs(r);
     } else {

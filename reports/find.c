@@ -53,7 +53,7 @@ static Found look(Report *r, const char *sql, const char *word)
     return f;
 }
 
-static bool is_digits(const char *s)
+bool is_digits(const char *s)
 {
     return *s && s[strspn(s, "0123456789")] == '\0';
 }

@@ -177,8 +177,7 @@ static void flush(Env *e, const Buf *out)
 /* `compare A.db B.db` needs no other. */
 static const char *path_of(const Options *o)
 {
-    struct stat st;
-    bool files = o->command->run == report_compare && os.stat(o->word[0], &st) == 0;
+    bool files = o->command->run == report_compare && compare_is_files(o->word);
     return o->db || !files ? o->db : o->word[0];
 }
 

@@ -29,7 +29,7 @@ static Rules rules_of(Report *r, int64_t run)
         if (!strcmp(c.name, "unflagged_least")) {
             rules.unflagged_least = within(c.value, 0, 1000000);
         } else if (!strcmp(c.name, "noisy_window")) {
-            rules.window = within(c.value, 1, 63);
+            rules.window = within(c.value, 1, 64);
         } else if (!strcmp(c.name, "noisy_share")) {
             rules.noisy_share = fmin(fmax(c.value, 0), 1);
         } else if (!strcmp(c.name, "confidence")) {
@@ -135,7 +135,7 @@ static void test_pairs(const Rules *rules, Recount *c)
 {
     SignRule rule;
     const DbDuel *d = &c->duel;
-    uint64_t recent = 0, window = (UINT64_C(1) << rules->window) - 1;
+    uint64_t recent = 0, window = UINT64_MAX >> (64 - rules->window);
     bool noisy = false, over = false;
     int n_most = (int)within((double)d->n_max, 1, SIGN_MAX);
     sign_rule(&rule, d->alpha, d->theta1, d->beta, n_most);
@@ -154,6 +154,16 @@ static void test_pairs(const Rules *rules, Recount *c)
             over = c->n >= n_most || c->wins <= rule.lose[c->n] ||
                    (rule.win[c->n] >= 0 && c->wins >= rule.win[c->n]);
         }
+    }
+}
+
+/* A replicate has no sequential test: all pairs that count speak. */
+static void count_replicate(Recount *c)
+{
+    if (c->n_processes > 0) {
+        c->n = c->process[0].n_counted;
+        c->wins = c->process[0].wins;
+        c->losses = c->n - c->wins;
     }
 }
 
@@ -232,6 +242,8 @@ bool report_recount(Report *r, int64_t run, int64_t duel, Recount *out)
     }
     if (duel_is_match(&out->duel)) {
         test_processes(r, &rules, out);
+    } else if (!strcmp(out->duel.stage, "replicate")) {
+        count_replicate(out);
     } else {
         test_pairs(&rules, out);
     }

@@ -123,6 +123,7 @@ DbSql *report_query(Report *r, const char *sql, const int64_t *arg, int n);
 int64_t cell_int(const DbSql *q, int column);                 /* DB_NONE for NULL */
 double cell_real(const DbSql *q, int column);                 /* NaN for NULL */
 const char *cell_text(Report *r, const DbSql *q, int column); /* a copy; NULL for NULL */
+bool is_digits(const char *word);
 /* An id, the beginning of one, or (tasks) a piece of a label that only one task has, "last" (runs).
  * Fails with E_INPUT: one sentence that says what there is. */
 int64_t report_find_task(Report *r, const char *word);
@@ -212,6 +213,7 @@ void report_convergence(Report *r);
 void report_knobs(Report *r);
 void report_rivals(Report *r);
 void report_compare(Report *r); /* two words */
+bool compare_is_files(const char *const *word);
 void report_columns(Report *r);
 void report_page(Report *r); /* page.c: all of them */
 

@@ -112,6 +112,16 @@ Test(db_cli, output_is_whole_or_absent)
     fails((Ran){status >> 8, said.at}, 1, "Standard output cannot be written");
 }
 
+Test(db_cli, what_is_no_file_is_written_to_and_not_replaced)
+{
+    shows(SCHEDB(&env, "sql", "SELECT 6 * 7 AS product", "-o", "/dev/stdout"), "42");
+    const char *link = arena_str(&env.model, temp_path(&dir, "link"));
+    cr_assert_eq(symlink("/dev/stdout", link), 0);
+    shows(SCHEDB(&env, "sql", "SELECT 6 * 7 AS product", "-o", link), "42");
+    struct stat st;
+    cr_expect(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+}
+
 Test(db_cli, vacuum_gives_space_back)
 {
     struct stat before, after;

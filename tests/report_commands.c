@@ -3,6 +3,7 @@
 #include "tests/report_util.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -238,6 +239,47 @@ Test(report_commands, a_search_duel_claims_nothing)
     line_has(line_with(r, "search"), "no claim: one process");
 }
 
+/* The wins and the pairs that counted, of a duel of the first run. */
+static const char *counted(const char *duel)
+{
+    Ran r = REPORT(&env, path, "evidence", "1001", duel, "--format", "json");
+    json_t *root = json_loads(r.out, 0, NULL);
+    const json_t *row = json_array_get(json_object_get(root, "evidence"), 0);
+    cr_assert(row, "%s", r.out);
+    const char *text = arena_printf(&env.model, "%lld of %lld",
+                                    json_integer_value(json_object_get(row, "wins")),
+                                    json_integer_value(json_object_get(row, "n")));
+    json_decref(root);
+    return text;
+}
+
+Test(report_commands, of_a_replicate_all_pairs_count)
+{
+    set_sql(path,
+            "UPDATE pair SET b_ns = 2 * a_ns WHERE run = 1001 AND duel IN (SELECT idx FROM "
+            "duel WHERE stage = 'replicate')");
+    Ran r = SCHEDB(&env, "sql", "--db", path, "--format", "csv",
+                   "SELECT min(idx) FROM duel WHERE run = 1001 AND stage = 'replicate'");
+    const char *at = strchr(r.out, '\n') + 1;
+    const char *counts = counted(arena_strn(&env.model, at, strspn(at, "0123456789")));
+    cr_expect_str_eq(counts, "0 of 9", "%s", counts);
+}
+
+/* Of the first 63 pairs 32 are disturbed, which is more than half; of the first 64 it is not. Three in five of the
+ * others are won, so the race goes on. */
+Test(report_commands, a_window_of_64_pairs_is_64_pairs)
+{
+    set_sql(
+        path,
+        "INSERT INTO run_constant (run, name, value) VALUES (1001, 'noisy_window', 64); "
+        "UPDATE duel SET n_max = 200 WHERE run = 1001 AND idx = 1; "
+        "DELETE FROM pair WHERE run = 1001 AND duel = 1; "
+        "WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < 69) "
+        "INSERT INTO pair SELECT 1001, 1, 0, i, 0, 10000, iif(i % 5 < 3, 5000, 20000), 0, 0, "
+        "0, i < 32 OR i = 66 FROM c");
+    cr_expect_str_eq(counted("1"), "21 of 37", "%s", counted("1"));
+}
+
 /* ---- rivals, knobs, convergence, compare ---- */
 
 Test(report_commands, rivals_are_told_from_our_side_whichever_side_we_stood_on)
@@ -318,6 +360,20 @@ Test(report_commands, schedules_and_databases_are_compared_too)
     r = REPORT(&env, path, "compare", path, "Makefile");
     cr_expect_eq(r.status, 1);
     cr_expect(strstr(r.out, "Makefile is no schedule database"), "%s", r.out);
+}
+
+/* A file that has one word's name is no second database. */
+Test(report_commands, a_schedule_may_be_called_like_a_file)
+{
+    char *argv[] = {arena_printf(&env.model, "%s/report", getenv("NC_BUILD")), "compare",
+                    "Makefile", "no such", NULL};
+    Buf out;
+    int status;
+    Err err;
+    buf_init(&out, &env.model);
+    setenv("NANOCOMPILE_DB", path, 1);
+    cr_assert(os_run(argv, NULL, 60000, 1 << 16, &out, &status, &err), "%s", err.text);
+    shows((Ran){status, out.at}, "never met in pairs here");
 }
 
 /* ---- runs, machine, noise, misses, columns ---- */

@@ -342,6 +342,37 @@ Test(tuner_child_run, one_measurement_at_a_time)
     cr_expect_eq(lab_run(&lab)->status, STATUS_OK, "%s", lab.result.why);
 }
 
+static void ignore_signal(int number)
+{
+    (void)number;
+}
+
+/* It may have been stopped by its user, for the night. */
+Test(tuner_child_run, who_does_not_let_go_is_not_waited_for_forever)
+{
+    const char *path = arena_printf(&lab.w.e.model, "%s/lock", lab.w.dir.path);
+    int fd = open(path, O_RDWR | O_CREAT, 0666);
+    lab.b = lab_build(&lab, PANELS);
+    lab.children.lock = path;
+    uint64_t limit_ns = lab.job.limit_ns;
+    cr_assert_eq(flock(fd, LOCK_EX), 0);
+    lab.job.limit_ns = 1000000;
+    lab_run(&lab); /* too short for anything */
+    cr_expect(lab.children.lock_stuck);
+    lab.job.limit_ns = limit_ns;
+    cr_expect_eq(lab_run(&lab)->status, STATUS_OK, "%s", lab.result.why);
+    close(fd);
+    cr_expect_eq(lab_run(&lab)->status, STATUS_OK, "%s", lab.result.why);
+    cr_expect_not(lab.children.lock_stuck);
+}
+
+Test(tuner_child_run, a_signal_ends_a_wait)
+{
+    alarm(1); /* its handler does nothing, so that it only interrupts */
+    signal(SIGALRM, ignore_signal);
+    lab.runner.wait_ns(lab.runner.ctx, UINT64_C(1000000000000));
+}
+
 /* ---- whose life it is ---------------------------------------------------------------- */
 
 /* The parent dies while the child spins; the child writes its number first. */

@@ -330,6 +330,22 @@ Test(tuner_duels, no_rival_computes_what_is_no_product)
     has(r, 0, "2 of 2 tasks are no plain products");
 }
 
+/* A model's weights come as BF16, which makes another kernel of the same product. */
+Test(tuner_duels, rivals_compute_the_products_of_models)
+{
+    without_leak_check();
+    Ran r = TUNE(&env, "--model", "tests/data/tiny-qwen2", "--kernel",
+                 "decode matmul m=1 n=32 k=224", "--threads", "1", "--regime", "hot", BRIEF,
+                 "--rivals");
+    has(r, 0, "Of ");
+    cr_expect(!strstr(r.out, "no rival computes"), "%s", r.out);
+    Ran alike =
+        TUNE(&env, "--shape", "m=1,n=32,k=224", "--bf16", "--threads", "1", BRIEF, "--noise");
+    has(alike, 0, "");
+    has(sql("SELECT count(DISTINCT kernel) || ' kernel' FROM task"), 0, "1 kernel");
+    is_sound();
+}
+
 /* A core type left over in the environment may not slow OpenBLAS down. */
 Test(tuner_duels, openblas_chooses_for_this_machine)
 {

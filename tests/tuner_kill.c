@@ -54,6 +54,8 @@ static char *const *command(bool resume, const char *more)
                            arena_printf(&env.model, "%dtrials", TRIALS),
                            "--db",
                            db_file,
+                           "--set",
+                           "gate_most_s=0",
                            resume ? "--resume" : NULL,
                            resume ? more : NULL,
                            NULL};

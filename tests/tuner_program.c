@@ -1,8 +1,10 @@
 /* tuner_program.c - the program tune as its user meets it: what it lists and refuses, a short search from end
  * to end whose record is sound, Ctrl-C. No time and no winner is asserted. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/cli_util.h"
 #include "tests/db_util.h"
@@ -168,7 +170,8 @@ Test(tuner_program, nothing_that_can_be_known_stays_unknown)
         "IS NULL",
         "process WHERE steal_jiffies IS NULL OR throttled IS NULL OR load1 + load5 + load15 IS "
         "NULL",
-        "trial WHERE build_ns IS NULL OR outcome <> 'same-code' AND (measure_ns > 0 IS NOT 1 OR "
+        "trial WHERE build_ns IS NULL OR outcome <> 'same-code' AND (measure_ns > 0 IS NOT 1 "
+        "OR "
         "verify_ns > 0 IS NOT 1)",
         "calibration WHERE waited_ns IS NULL OR elapsed_ns > 0 IS NOT 1",
         "run WHERE cpus IS NULL"};
@@ -178,22 +181,28 @@ Test(tuner_program, nothing_that_can_be_known_stays_unknown)
     }
 }
 
-Test(tuner_program, ctrl_c_ends_it_and_keeps_what_was_recorded)
+/* Its exit status when it was sent SIGINT after so long. */
+static int interrupted(const char *const *words, int after_ms)
 {
+    int status;
     pid_t pid = fork();
     if (pid == 0) {
-        char *const *argv =
-            tune_words(&env, (const char *const[]){"--shape", "m=64,n=256,k=256", "--budget",
-                                                   "10m", "--quiet", "--db", db_file, NULL});
+        char *const *argv = tune_words(&env, words);
         freopen("/dev/null", "w", stderr);
         execv(argv[0], argv);
         _exit(1);
     }
-    int status;
-    usleep(3000000);
+    usleep((useconds_t)after_ms * 1000);
     kill(pid, SIGINT);
     cr_assert_eq(waitpid(pid, &status, 0), pid);
-    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 130, "%d", status);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Test(tuner_program, ctrl_c_ends_it_and_keeps_what_was_recorded)
+{
+    const char *words[] = {
+        "--shape", "m=64,n=256,k=256", "--budget", "10m", "--quiet", "--db", db_file, NULL};
+    cr_expect_eq(interrupted(words, 3000), 130);
     has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
     has(SCHEDB(&env, "sql", "--db", db_file, "SELECT ending FROM run"), 0, "interrupted");
     has(TUNE(&env, "--shape", "m=64,n=256,k=256", "--budget", "30s", "--quiet", "--resume",
@@ -201,6 +210,52 @@ Test(tuner_program, ctrl_c_ends_it_and_keeps_what_was_recorded)
         0, "resumed");
     has(SCHEDB(&env, "sql", "--db", db_file, "SELECT ending FROM run"), 0, "finished");
     has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
+}
+
+/* The time that it was given before binds it no more. */
+Test(tuner_program, a_search_by_time_goes_on_by_trials)
+{
+    const char *words[] = {"--shape", "m=5,n=40,k=24", "--threads", "1",     "--budget",
+                           "4s",      "--quiet",       "--db",      db_file, NULL};
+    cr_expect_eq(interrupted(words, 2000), 130);
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--threads", "1", "--budget", "300trials",
+             "--quiet", "--resume", "--db", db_file),
+        0, "all 300 trials of the budget were made");
+    has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
+}
+
+Test(tuner_program, one_process_measures_on_a_machine)
+{
+    const char *lock = temp_path(&dir, "nanocompile-measuring.lock");
+    setenv("TMPDIR", dir.path, 1);
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--noise", "--threads", "1", "--db", db_file), 0,
+        "a win must be by");
+    cr_expect_eq(access(lock, F_OK), 0);
+}
+
+/* What a build looks up is what was tuned, and what it takes where nothing was faster is what candidates were
+ * raced against. */
+Test(tuner_program, a_build_finds_what_was_tuned)
+{
+    const char *out = arena_printf(&env.model, "%s/out", dir.path);
+    has(TUNE(&env, "--model", "tests/data/tiny-qwen2", "--kernel",
+             "decode (matmul m=1 n=2048 k=224|matmul.epilogue m=1 n=32 k=224|row h=14)", "-q",
+             "--budget", "1trials", "--db", db_file),
+        0, "1 candidates in");
+    const char *rows = NC(&env, "build", "--model", "tests/data/tiny-qwen2", "-o", out, "--db",
+                          db_file, "--format", "csv")
+                           .out;
+    const char *sites[] = {"decode,embed_tokens matmul,", "decode,layers.0 row,",
+                           "decode,layers.0.self_attn.v_proj matmul+epilogue,"};
+    for (size_t i = 0; i < countof(sites); i++) {
+        const char *row = strstr(rows, sites[i]), *end = row ? strchr(row, '\n') : NULL;
+        const char *line = row && end ? arena_strn(&env.model, row, (size_t)(end - row)) : "";
+        cr_expect(strstr(line, ",kept,") || strstr(line, ",hit,"), "%s: %s", sites[i], line);
+    }
+    has(SCHEDB(&env, "sql", "--db", db_file,
+               "SELECT count(*) || ' in panels' FROM run_task WHERE default_schedule LIKE "
+               "'%pack%'"),
+        0, "0 in panels");
 }
 
 Test(tuner_program, the_man_page_has_every_option)

@@ -244,6 +244,19 @@ Test(tuner_session, a_noisy_machine_is_waited_for_and_the_waiting_counts)
     cr_assert_geq(r.elapsed_ns, world.waited_ns);
 }
 
+/* What it would win is lost if nothing can be confirmed any more. */
+Test(tuner_session, no_wait_leaves_too_little_time_to_confirm)
+{
+    world.flags_until_ns = UINT64_MAX;
+    world.wild_until_sd = 0.5;
+    world.start_ns = 400000000;
+    SessionResult r = run((Budget){.ns = 11000000000}, 0);
+    cr_assert_eq(world.n_waits, 0);
+    cr_assert(r.noisy);
+    cr_assert_neq(r.ending, ENDING_TOO_SHORT, "%s", r.why);
+    cr_assert_gt(r.n_trials, 0);
+}
+
 Test(tuner_session, acceptance_22_a_noisy_machine_is_marked_after_a_tenth_of_the_budget)
 {
     world.flags_until_ns = UINT64_MAX;

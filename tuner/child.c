@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tuner/tuner_int.h"
@@ -17,10 +18,18 @@ extern char **environ;
 enum {
     PAD_STEPS = 256, /* of 16 bytes */
     MAX_CPUS = 1 << 14,
+    LOCK_NAP_NS = 10000000, /* a short one would disturb who measures */
 };
 
 #define DISTURBED (PAIR_PREEMPTED | PAIR_FAULTED | PAIR_MIGRATED)
 enum { DISTURBED_PERCENT = 30 };
+
+static void nap(uint64_t ns)
+{
+    struct timespec t = {.tv_sec = (time_t)(ns / 1000000000),
+                         .tv_nsec = (long)(ns % 1000000000)};
+    nanosleep(&t, NULL);
+}
 
 /* ---- what is drawn for it ------------------------------------------------------------ */
 
@@ -88,16 +97,31 @@ static char **environment(Child *p)
     return env;
 }
 
+static bool try_lock(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
 /* One measurement at a time: another tuner on this machine waits for the end of a process, not
- * of a session. Where there can be no lock, there is none: then the noise shows in the pairs.
- */
+ * of a session. Where there can be no lock there is none, and who was stopped while it held one
+ * is not waited for forever: then the noise shows in the pairs. */
 static void take_turn(Child *p)
 {
-    p->lock_fd = p->c->lock ? os.open(p->c->lock, O_RDWR | O_CREAT, 0666) : -1;
-    if (p->lock_fd >= 0) {
-        while (flock(p->lock_fd, LOCK_EX) != 0 && errno == EINTR) {
-        }
+    Children *c = p->c;
+    p->lock_fd = c->lock ? os.open(c->lock, O_RDONLY | O_NOFOLLOW, 0) : -1;
+    if (c->lock && p->lock_fd < 0) { /* only then, since it may be another user's */
+        p->lock_fd = os.open(c->lock, O_RDONLY | O_NOFOLLOW | O_CREAT, 0644);
     }
+    if (p->lock_fd < 0) {
+        return;
+    }
+    bool mine = try_lock(p->lock_fd);
+    uint64_t from_ns = clock_ns();
+    while (!mine && !c->lock_stuck && clock_ns() - from_ns < p->job->limit_ns) {
+        nap(LOCK_NAP_NS);
+        mine = try_lock(p->lock_fd);
+    }
+    c->lock_stuck = !mine;
 }
 
 /* ---- starting ------------------------------------------------------------------------ */
@@ -207,7 +231,14 @@ static uint64_t now_ns(void *ctx)
     return os_now_ns();
 }
 
+/* A signal ends it early. */
+static void wait_ns(void *ctx, uint64_t ns)
+{
+    (void)ctx;
+    nap(ns);
+}
+
 Runner child_runner(Children *c)
 {
-    return (Runner){.ctx = c, .process = process, .now_ns = now_ns};
+    return (Runner){.ctx = c, .process = process, .now_ns = now_ns, .wait_ns = wait_ns};
 }

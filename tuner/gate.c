@@ -179,13 +179,24 @@ static uint64_t next_wait_ns(const Session *s, uint64_t last_ns)
     return (double)s->waited_ns + next <= most ? (uint64_t)next : 0;
 }
 
-static bool may_wait(Session *s)
+/* It is worth nothing where no time is left then to calibrate, to try and to confirm. */
+static bool leaves_enough(const Session *s, uint64_t wait_ns)
+{
+    uint64_t left_ns = session_left_ns(s), ahead_ns = wait_ns + s->reserve_ns;
+    return s->budget.ns == 0 ||
+           (left_ns > ahead_ns &&
+            budget_allows(&s->rules, left_ns - ahead_ns, s->rules.p.calibration_processes + 2,
+                          s->result.calibration.process_ns));
+}
+
+static bool may_wait(Session *s, uint64_t wait_ns)
 {
     Calibrated any;
-    if (!s->past_over) {
-        return past_calibration(s, &any) || !past_goes_on(s);
+    if (past_calibration(s, &any)) {
+        return true;
     }
-    return s->plan->runner.wait_ns != NULL;
+    return !past_goes_on(s) && !session_interrupted(s) && s->plan->runner.wait_ns &&
+           leaves_enough(s, wait_ns);
 }
 
 bool gate_pass(Session *s)
@@ -201,7 +212,7 @@ bool gate_pass(Session *s)
         }
         s->waited_ns += wait_ns;
         wait_ns = next_wait_ns(s, wait_ns);
-    } while (c->noisy && wait_ns > 0 && may_wait(s));
+    } while (c->noisy && wait_ns > 0 && may_wait(s, wait_ns));
     s->result.noisy |= c->noisy;
     if (c->biased) {
         session_end(

@@ -25,6 +25,7 @@ const char *argp_program_version = "tune " NC_VERSION;
 
 enum {
     KEY_SHAPE = 1000,
+    KEY_BF16,
     KEY_MODEL,
     KEY_DB,
     KEY_LIST,
@@ -52,6 +53,8 @@ static const struct argp_option options[] = {
     {"kernel", 'k', "PATTERN", 0, "the model's kernels whose label has this regular expression",
      0},
     {"shape", KEY_SHAPE, "m=M,n=N,k=K", 0, "the product x[m, k] times w[n, k] transposed", 0},
+    {"bf16", KEY_BF16, NULL, 0, "its weights were widened from BF16, as those of models are",
+     0},
     {"model", KEY_MODEL, "DIR", 0,
      "a model folder or config.json (default: the configuration of Qwen2.5-0.5B)", 0},
     {"threads", KEY_THREADS, "N", 0, "that a kernel runs on (default: all it may use)", 0},
@@ -211,6 +214,9 @@ static void check_options(struct argp_state *state, const TuneOptions *o)
     if (o->m && (o->kernel || o->model)) {
         argp_error(state, "--shape goes without --kernel and --model");
     }
+    if (o->bf16 && !o->m) {
+        argp_error(state, "--bf16 says where the weights of --shape come from");
+    }
     if (!o->m && !o->kernel && !o->model && !o->list && !alone) {
         argp_error(state, "say what to tune: --kernel, --shape or --model; --list shows all");
     }
@@ -224,6 +230,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'k': o->kernel = arg; return 0;
     case 'q': o->quiet = true; return 0;
     case KEY_SHAPE: parse_shape(state, o, arg); return 0;
+    case KEY_BF16: o->bf16 = true; return 0;
     case KEY_MODEL: o->model = arg; return 0;
     case KEY_DB: o->db = arg; return 0;
     case KEY_LIST: o->list = true; return 0;

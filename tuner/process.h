@@ -225,6 +225,7 @@ typedef struct Children {
     uint64_t ring_limit_bytes; /* 0: a sixth of the machine's memory */
     const char *root;          /* of /proc and /sys; NULL: this machine's */
     const char *lock;          /* a file; who holds its lock measures. NULL: nobody else does */
+    bool lock_stuck;           /* who had it did not let go: it is no longer waited for */
     bool keep_unbound;         /* never bind to one CPU */
     bool unbind_next;          /* the last process was disturbed too often where it was bound */
 } Children;

@@ -52,9 +52,10 @@ static bool same_place(const Site *s, const Kernel *k, const int64_t *sym)
     return s->kernel == k && !memcmp(s->sym, sym, sizeof *sym * (size_t)k->n_syms);
 }
 
-static void add_call(const Here *h, const Kernel *k, const int64_t *sym, const char *label,
-                     Sites *out)
+static void add_call(const Here *h, const Program *p, int kernel, const int64_t *sym,
+                     const char *label, Sites *out)
 {
+    const Kernel *k = p->kernel.at[kernel];
     for (int i = 0; i < out->n; i++) {
         if (same_place(&out->at[i], k, sym)) {
             out->at[i].n_calls++;
@@ -69,6 +70,7 @@ static void add_call(const Here *h, const Kernel *k, const int64_t *sym, const c
                 .n_calls = 1,
                 .hint = hint_of_machine(&h->machine, h->n_threads)};
     s->hint.target = h->tc.target;
+    s->hint.in_place = weights_are_shared(p, kernel);
     memset(s->hint.sym, 0xff, sizeof s->hint.sym);
     memcpy(s->hint.sym, sym, sizeof *sym * (size_t)k->n_syms);
     memcpy(s->sym, sym, sizeof *sym * (size_t)k->n_syms);
@@ -94,7 +96,7 @@ static void calls(const Here *h, Sites *out)
         const char *label = kernel_label(&e->model, k, sym, "");
         bool in_label = o->kernel && strstr(label, o->kernel);
         if (in_label || kernel_named(p, call->kernel, o->kernel)) {
-            add_call(h, k, sym, label, out);
+            add_call(h, p, call->kernel, sym, label, out);
         }
     }
     if (out->n == 0) {

@@ -96,10 +96,14 @@ void contest_build(Contest *c)
     Attempt *out = arena_array(&e->model, Attempt, c->side.n);
     int *place = arena_array(&e->model, int, c->side.n), n = 0;
     for (int i = 0; i < c->side.n; i++) {
-        if (!c->side.at[i].built.library) {
+        const Side *side = &c->side.at[i];
+        if (side->status == STATUS_OK && !side->built.library) { /* it did not fail before */
             place[n] = i;
-            s[n++] = c->side.at[i].schedule;
+            s[n++] = side->schedule;
         }
+    }
+    if (n == 0) {
+        return;
     }
     candidates_build(e, &e->model, &cache, &c->w->tc, c->item->kernel, s, n, c->w->n_jobs, out);
     for (int i = 0; i < n; i++) {
@@ -140,7 +144,7 @@ static bool no_verdict(Contest *c, const char *ending, const char *fmt, ...)
     fprintf(stderr, "tune: %s: %s\n", c->item->label, text);
     c->ending = ending;
     c->why = arena_str(&c->w->e->model, text);
-    c->status = c->status > 1 ? c->status : 1;
+    c->status = 1;
     return false;
 }
 
@@ -189,7 +193,6 @@ bool contest_play(Contest *c, int a, int b, Duel *out)
                           out->why);
     }
     say_duel(c, out, &c->side.at[a], &c->side.at[b]);
-    c->n_played++;
     int status = verdict_status(out->series.verdict);
     c->status = c->status == 1 || status < c->status ? c->status : status;
     return true;
@@ -262,7 +265,6 @@ static int run_task(Contest *c)
         c->why = err.text;
     } else if (!ok) {
         no_verdict(c, "failed", "%s", err.text);
-        c->status = 1;
     }
     end_task(c);
     if (!ok && ends_all(err.code)) {
@@ -274,9 +276,9 @@ static int run_task(Contest *c)
 /* ---- all of them -------------------------------------------------------------------------- */
 
 /* What is left is shared among those that are left. */
-static uint64_t share_of_budget(const Workplace *w, int n_left, uint64_t start_ns)
+static uint64_t share_of_budget(const Workplace *w, int n_left)
 {
-    uint64_t all_ns = w->o->budget.ns, spent_ns = clock_ns() - start_ns;
+    uint64_t all_ns = w->o->budget.ns, spent_ns = clock_ns() - w->start_ns;
     uint64_t left_ns = spent_ns < all_ns ? all_ns - spent_ns : 1;
     return all_ns ? left_ns / (uint64_t)n_left : 0;
 }
@@ -284,7 +286,6 @@ static uint64_t share_of_budget(const Workplace *w, int n_left, uint64_t start_n
 int duels_run(Workplace *w, Record *record, Items *items)
 {
     const Command *command = w->o->command;
-    uint64_t start_ns = clock_ns();
     void *state = command->begin ? command->begin(w, items) : NULL;
     int worst = 0;
     for (int i = 0; i < items->n; i++) {
@@ -292,7 +293,7 @@ int duels_run(Workplace *w, Record *record, Items *items)
                      .record = record,
                      .item = &items->at[i],
                      .state = state,
-                     .budget_ns = share_of_budget(w, items->n - i, start_ns)};
+                     .budget_ns = share_of_budget(w, items->n - i)};
         int status = run_task(&c);
         bool counts = status == 1 || (command->verdict_is_status && worst != 1);
         worst = counts && (status == 1 || status > worst) ? status : worst;

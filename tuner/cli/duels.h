@@ -18,8 +18,7 @@ typedef struct Contest { /* the duels of one task */
     SessionPlan plan;
     Session *session; /* NULL: nothing was measured yet */
     uint64_t budget_ns;
-    int n_played;
-    int status;         /* the greatest of its duels' */
+    int status;         /* 1: one came to no verdict; else the greatest of its duels' */
     const char *ending; /* as the task's row has it; NULL: it went well */
     const char *why;
 } Contest;

@@ -34,26 +34,12 @@ static void pack(void *ctx, void *to, const void *from)
     baseline_pack(o->row, &o->libs, &o->p, from, to);
 }
 
-/* The extent of the axis with this name; -1: there is none. */
-static int64_t extent(const Kernel *k, const int64_t *syms, const char *name)
-{
-    for (int i = 0; i < k->nest.axis.n; i++) {
-        const Axis *x = &k->nest.axis.at[i];
-        if (!strcmp(x->name, name)) {
-            return x->extent->kind == X_CONST ? x->extent->value.i
-                   : x->extent->kind == X_SYM ? syms[x->extent->id]
-                                              : -1;
-        }
-    }
-    return -1;
-}
-
 bool rival_open(Env *e, const char *name, const Kernel *naive, const int64_t *syms,
                 int n_threads, RivalKernel *out, Err *err)
 {
     Opened *o = arena_new(&e->model, Opened);
-    int64_t m = extent(naive, syms, "m"), n = extent(naive, syms, "n"),
-            k = extent(naive, syms, "k");
+    int64_t m = kernel_extent(naive, syms, "m"), n = kernel_extent(naive, syms, "n"),
+            k = kernel_extent(naive, syms, "k");
     o->row = baseline_named(name);
     if (!o->row || m < 0 || n < 0 || k < 0 || naive->operand.n != 3) {
         return err_set(err, E_INPUT, "No rival %s computes this kernel.", name);

@@ -26,25 +26,18 @@ static void *begin(const Workplace *w, const Items *items)
     return t;
 }
 
-/* Does it compute a plain product, and of which sizes? Its text is compared, not its name. */
+/* Does it compute a plain product, and of how many rows? Its text is compared, not its name. */
 static bool is_product(Env *e, const Item *it, int64_t *m)
 {
-    int64_t n[3] = {-1, -1, -1};
-    const Nest *nest = &it->kernel->nest;
-    for (int i = 0; i < nest->axis.n && nest->axis.n == 3; i++) {
-        const Axis *x = &nest->axis.at[i];
-        const char *place = strlen(x->name) == 1 ? strchr("mnk", *x->name) : NULL;
-        if (place && x->extent->kind != X_CONST && x->extent->kind != X_SYM) {
-            return false;
-        }
-        if (place) {
-            n[place - strchr("mnk", 'm') + 0] =
-                x->extent->kind == X_CONST ? x->extent->value.i : it->task.sym[x->extent->id];
-        }
+    const Kernel *k = it->kernel;
+    const int64_t *sym = it->task.sym;
+    int64_t n = kernel_extent(k, sym, "n"), depth = kernel_extent(k, sym, "k");
+    *m = kernel_extent(k, sym, "m");
+    if (k->nest.axis.n != 3 || k->operand.n != 3 || *m < 1 || n < 1 || depth < 1) {
+        return false;
     }
-    *m = n[0];
-    return n[0] > 0 && n[1] > 0 && n[2] > 0 &&
-           !strcmp(product_kernel(e, n[0], n[1], n[2])->text, it->kernel->text);
+    bool bf16 = k->operand.at[2].from_bf16;
+    return !strcmp(kernel_of_shape(e, *m, n, depth, bf16)->text, k->text);
 }
 
 static void rivals(Contest *c)

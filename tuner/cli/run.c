@@ -1,6 +1,7 @@
 /* run.c - one `tune`: what is to be tuned, what is recorded of the run, and how it ended; turns.c searches. A
  * summary in words for each task; the evidence is in the database. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tuner/cli/duels.h"
@@ -15,19 +16,28 @@ typedef struct Tune {
     int status; /* of a command that does not search */
 } Tune;
 
+/* Of this machine, whoever measures on it; links of strangers are not followed. */
+static const char *measuring_lock(Env *e)
+{
+    const char *folder = getenv("TMPDIR");
+    return arena_printf(&e->model, "%s/nanocompile-measuring.lock",
+                        folder && *folder ? folder : "/tmp");
+}
+
 static void open_workplace(Env *e, Workplace *w, const TuneOptions *o)
 {
     *w = (Workplace){.e = e, .o = o, .start_ns = clock_ns()};
     machine_read(e, "", &w->machine);
     toolchain_find(e, &w->tc);
     cache_open(e, &w->cache, NULL);
+    w->children.lock = measuring_lock(e);
     w->n_threads = o->n_threads ? o->n_threads : w->machine.n_threads;
     w->n_jobs = o->n_jobs ? o->n_jobs : w->machine.n_threads;
 }
 
 /* ---- what came out ------------------------------------------------------------------------ */
 
-void say_result(const Item *it, const SessionResult *s)
+void say_result(const Workplace *w, const Item *it, const SessionResult *s)
 {
     const Winner *win = &s->winner;
     printf("%s, %s, %d thread%s: ", it->label, regime_name[it->task.regime], it->task.n_threads,
@@ -36,7 +46,8 @@ void say_result(const Item *it, const SessionResult *s)
         printf("%.3fx faster than the default (ratio %.4f", 1 / win->ratio.median,
                win->ratio.median);
         if (isfinite(win->ratio.lo)) {
-            printf(", 95%% interval %.4f-%.4f", win->ratio.lo, win->ratio.hi);
+            printf(", %.0f%% interval %.4f-%.4f", 100 * w->o->protocol.confidence,
+                   win->ratio.lo, win->ratio.hi);
         }
         printf("; %d/%d processes, %d pairs, p %.1e)\n  %s\n", win->n_wins, win->n_processes,
                win->n_pairs, win->p, win->built.schedule);

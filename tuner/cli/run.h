@@ -5,6 +5,6 @@
 #include "tuner/cli/tune.h"
 
 void tune_body(Env *e, void *options);
-void say_result(const Item *it, const SessionResult *s); /* on stdout */
+void say_result(const Workplace *w, const Item *it, const SessionResult *s); /* on stdout */
 
 #endif

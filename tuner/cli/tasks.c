@@ -71,6 +71,17 @@ static int64_t extent_of(const Axis *x, const int64_t *sym)
                                       : -1;
 }
 
+int64_t kernel_extent(const Kernel *k, const int64_t *sym, const char *name)
+{
+    for (int i = 0; i < k->nest.axis.n; i++) {
+        const Axis *x = &k->nest.axis.at[i];
+        if (!strcmp(x->name, name)) {
+            return extent_of(x, sym);
+        }
+    }
+    return -1;
+}
+
 const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const char *phase)
 {
     Buf b;
@@ -136,13 +147,13 @@ static void add_calls(const Workplace *w, Items *out, Kernel *k, const int64_t *
 
 /* ---- a shape ---- */
 
-Kernel *product_kernel(Env *e, int64_t m, int64_t n, int64_t k)
+Kernel *kernel_of_shape(Env *e, int64_t m, int64_t n, int64_t k, bool bf16)
 {
     const char *text =
         arena_printf(&e->model,
-                     "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]\n"
+                     "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]%s\n"
                      "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
-                     (long long)k, (long long)n, (long long)k);
+                     (long long)k, (long long)n, (long long)k, bf16 ? " from=bf16" : "");
     Compile c = {.env = e};
     Graph *g = ncg_parse(e, text, strlen(text), "product");
     Sym rows = sym_intern(e, "m", 1);
@@ -154,7 +165,7 @@ Kernel *product_kernel(Env *e, int64_t m, int64_t n, int64_t k)
 static void add_product(const Workplace *w, Items *out)
 {
     const TuneOptions *o = w->o;
-    add_item(w, out, product_kernel(w->e, o->m, o->n, o->k), &o->m, "", 1, false);
+    add_item(w, out, kernel_of_shape(w->e, o->m, o->n, o->k, o->bf16), &o->m, "", 1, false);
 }
 
 /* ---- a model ---- */

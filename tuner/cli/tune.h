@@ -8,6 +8,7 @@
 
 typedef struct TuneOptions {
     int64_t m, n, k; /* --shape; 0: kernels of a model */
+    bool bf16;       /* the weights of --shape come from it */
     const char *kernel,
         *model; /* regular expression; a folder or config.json, NULL: Qwen2.5-0.5B */
     const char *db;
@@ -76,8 +77,11 @@ extern const char *const regime_name[N_REGIMES];
 /* ---- tasks.c: all kernels of what is tuned, with what is selected marked; E_INPUT: nothing is ---- */
 void items_find(const Workplace *w, Items *out);
 PickHint hint_here(const Workplace *w);
-/* x[m, k] times w[n, k] transposed; m == 1 is compiled in, as decoding has it. */
-Kernel *product_kernel(Env *e, int64_t m, int64_t n, int64_t k);
+/* x[m, k] times w[n, k] transposed; m == 1 is compiled in, as decoding has it. bf16: the weights were
+ * widened from that. */
+Kernel *kernel_of_shape(Env *e, int64_t m, int64_t n, int64_t k, bool bf16);
+/* Of the axis with this name; -1: there is none, or it is neither a constant nor a symbol. */
+int64_t kernel_extent(const Kernel *k, const int64_t *sym, const char *name);
 /* "decode matmul m=1 n=4864 k=896"; phase may be "". */
 const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const char *phase);
 

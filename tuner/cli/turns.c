@@ -76,7 +76,7 @@ static void finish(Turns *all, Turn *t)
         record_task_end(all->r, t->item, s);
     }
     progress_clear(all->r->w);
-    say_result(t->item, s);
+    say_result(all->r->w, t->item, s);
     t->over = true;
 }
 
@@ -200,13 +200,15 @@ static void take_slices(Turns *all)
     }
 }
 
-/* What one has is no more than what is left of all, should the budget be another now. */
+/* What one has is no more than what is left of all, should the budget be another now; in trials nobody has
+ * time. */
 static void keep_within(Turns *all, Turn *t, uint64_t elapsed_ns)
 {
     const Workplace *w = all->r->w;
     uint64_t all_ns = w->o->budget.ns;
     uint64_t most_ns = elapsed_ns + (all_ns > w->spent_ns ? all_ns - w->spent_ns : 0);
-    t->given_ns = all_ns > 0 && t->given_ns > most_ns ? most_ns : t->given_ns;
+    most_ns = all_ns > 0 ? most_ns : 0;
+    t->given_ns = t->given_ns > most_ns ? most_ns : t->given_ns;
 }
 
 static void take_up(Turns *all)
@@ -228,8 +230,8 @@ static void take_up(Turns *all)
     env_reset_kernel(all->e);
     for (int i = 0; i < all->n; i++) {
         Turn *t = &all->at[i];
+        keep_within(all, t, elapsed_ns[i]);
         if (t->given_ns > 0 && !t->over) {
-            keep_within(all, t, elapsed_ns[i]);
             turn_start(all, t);
         }
     }
