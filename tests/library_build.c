@@ -78,7 +78,7 @@ Test(library_build, no_two_live_temporaries_share_memory, .init = open_library,
     cr_assert_eq(p->n, 3);
     for (int i = 0; i < p->n; i++) {
         no_overlap(&p->part[i]);
-        room_at_every_size(&p->part[i], p->context);
+        room_at_every_size(&p->part[i], p->o.context);
     }
 }
 

@@ -61,7 +61,7 @@ static LibraryOptions library_options(const Building *b, const Config *config, c
                          .n_jobs = h->machine.n_threads,
                          .picker = b->o->naive ? NULL : &b->picks.picker,
                          .hint = hint_of_machine(&h->machine, h->n_threads),
-                         .target = h->tc.target,
+                         .tc = &h->tc,
                          .f32 = b->o->f32,
                          .at_usual_sizes = true,
                          .stop = &interrupted};
@@ -95,7 +95,7 @@ static void build(Env *e, void *arg)
     lo.ctx = &of;
     model_library_compile(e, &lo, &l);
     require_tuned(e, b);
-    model_library_build(e, &lo, &l);
+    model_library_build(e, &l);
     model_library_write(e, &l, o->out);
     uint64_t took_ns = os_now_ns() - start_ns;
     print_manifest(e, b, &l);

@@ -1,6 +1,7 @@
 /* alone.h - what the run time uses of base, for a library that carries it: errors of the pool, the
  * system's calls by their names in the os table, a clock. Never compiled within nanocompile. */
 #include <fcntl.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>

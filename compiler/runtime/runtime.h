@@ -11,6 +11,12 @@
 #include "base/base.h"
 #include "runtime/api.h"
 
+/* Whole cache lines: buffers never share one. */
+static inline int64_t nc_lines(int64_t bytes)
+{
+    return (bytes + 63) & ~(int64_t)63;
+}
+
 /* ---- what kernels are ---------------------------------------------------------------------- */
 
 typedef int32_t (*KernelFn)(void *const *params, const int64_t *syms, int part, int n_parts);
@@ -122,7 +128,6 @@ typedef struct NcTables {
     const NcPanel *panel;
     const void *const *fixed;
     int n_shards, n_weights, n_panels;
-    int64_t cache_bytes; /* of the keys; the values have as many */
     const unsigned char
         *needs; /* by row of CPU_NEEDS; NULL: whoever made the tables runs them */
 } NcTables;
@@ -179,11 +184,11 @@ typedef struct NcTables {
 #endif
 /* clang-format on */
 
-typedef enum CpuNeed {
-#define X(macro, name, leaf, sub, reg, bit, state) NEED_##macro,
-    CPU_NEEDS(X) N_CPU_NEEDS
+enum {
+#define X(macro, name, leaf, sub, reg, bit, state) +1
+    N_CPU_NEEDS = 0 CPU_NEEDS(X)
 #undef X
-} CpuNeed;
+};
 
 extern const char *const cpu_need_macro[N_CPU_NEEDS]; /* "AVX512F" of __AVX512F__ */
 /* False: error names what is missing. Runs nothing but the baseline's instructions. */
