@@ -33,6 +33,7 @@ typedef struct Building {
     const BuildOptions *o;
     Checkpoint file;
     Picks picks;
+    BuiltModel built; /* for its pack file */
 } Building;
 
 static void require_tuned(Env *e, const Building *b)
@@ -79,6 +80,19 @@ static void print_manifest(Env *e, const Building *b, const ModelLibrary *l)
     cli_flush(&out);
 }
 
+/* By opening it once: what there is already is looked at closely. */
+static void write_pack(Env *e, Building *b)
+{
+    const char *lib = arena_printf(&e->model, "%s/model.so", b->o->out);
+    nc_options o = {.progress = terminal_progress(),
+                    .progress_ctx = (void *)(uintptr_t) "laying out weights",
+                    .stop = &interrupted};
+    pack_use(e, &b->o->pack, lib, &o);
+    o.pack_check = 1;
+    built_model_load(e, &b->built, lib);
+    built_model_open(e, &b->built, &o);
+}
+
 static void build(Env *e, void *arg)
 {
     Building *b = arg;
@@ -101,11 +115,15 @@ static void build(Env *e, void *arg)
     print_manifest(e, b, &l);
     say(&l, o->out, took_ns);
     manifest_store(e, &b->picks, &l, took_ns);
+    if (o->pack.wanted) {
+        write_pack(e, b);
+    }
 }
 
 static void release(void *arg)
 {
     Building *b = arg;
+    built_model_close(&b->built);
     checkpoint_release(&b->file);
     picks_close(&b->picks);
 }
@@ -127,6 +145,7 @@ enum {
     KEY_SCHED,
     KEY_EXACT,
     KEY_TUNED,
+    KEY_PACK,
     KEY_FORMAT
 };
 
@@ -138,6 +157,10 @@ static const struct argp_option options[] = {
     {"context", KEY_CONTEXT, "N", 0,
      "positions that it holds (default: the model's, at most 4096)", 1},
     {"threads", KEY_THREADS, "N", 0, "threads that kernels are scheduled for (default: all)",
+     1},
+    {"pack-file", KEY_PACK, "FILE", OPTION_ARG_OPTIONAL,
+     "and the weights as the library lays them out, for a start that only maps them (default: "
+     "model.pack in that folder)",
      1},
     {"format", KEY_FORMAT, "text|md|csv|json|tex", 0,
      "of the list of call sites (default: text, which joins those of one kernel)", 1},
@@ -178,6 +201,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_CONTEXT: o->context = option_int(state, "context", arg, 1, 1 << 24); return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
     case KEY_FORMAT: o->format = option_format(state, arg); return 0;
+    case KEY_PACK: o->pack = (PackOptions){.wanted = true, .file = arg}; return 0;
     case KEY_DB: o->db = arg; return 0;
     case KEY_NO_DB: o->no_db = true; return 0;
     case KEY_SCHED: o->sched = arg; return 0;

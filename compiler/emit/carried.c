@@ -22,6 +22,7 @@ CARRY(bf16, "base/bf16.c");
 CARRY(pool, "runtime/pool.c");
 CARRY(cpu, "runtime/cpu.c");
 CARRY(weights, "runtime/weights.c");
+CARRY(pack, "runtime/pack.c");
 CARRY(model, "runtime/model.c");
 
 /* Without the lines that include files of this project. */
@@ -56,7 +57,7 @@ void emit_runtime_header(Buf *out)
 void emit_runtime(Buf *out)
 {
     const char *const part[] = {nc_text_pool, nc_text_cpu, nc_text_bf16, nc_text_weights,
-                                nc_text_model};
+                                nc_text_pack, nc_text_model};
     for (size_t i = 0; i < countof(part); i++) {
         carry(part[i], out);
     }

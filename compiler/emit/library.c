@@ -257,7 +257,7 @@ void emit_tables(const LibraryText *l, Buf *out)
     buf_printf(
         out,
         "static const NcTables tables = {&facts, program, shard, weight, panel, fixed, %d, "
-        "%d, %d, nc_needs};\n\n",
-        t->n_shards, t->n_weights, t->n_panels);
+        "%d, %d, 0x%016" PRIx64 "u, nc_needs};\n\n",
+        t->n_shards, t->n_weights, t->n_panels, t->layout);
     buf_str(out, entries);
 }

@@ -7,6 +7,7 @@
  * needs: programs with the cache in place; an open checkpoint that fits the config. */
 #include "run/run_int.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct Maker {
@@ -359,6 +360,33 @@ static const NcShard *make_shards(Maker *k)
     return out;
 }
 
+/* Of everything that decides which bytes lie where in the memory of weights. */
+static uint64_t layout_of(const Maker *k, const NcTables *t)
+{
+    Buf b;
+    buf_init(&b, &k->e->kernel);
+    buf_printf(&b, "%s %s %s\n", t->facts->version, t->facts->cpu, t->facts->toolchain);
+    for (int i = 0; i < t->n_shards; i++) {
+        const NcShard *s = &t->shard[i];
+        buf_printf(&b, "%s %" PRId64 " %" PRId64 " %" PRIx64 "\n", s->file, s->n_bytes,
+                   s->header_bytes, s->print);
+    }
+    for (int i = 0; i < t->n_weights; i++) {
+        const NcWeight *w = &t->weight[i];
+        buf_printf(&b, "%d %" PRId64 " %" PRId64 " %d %d %d\n", w->shard, w->offset, w->count,
+                   w->source, w->stored, w->kept);
+    }
+    for (int i = 0; i < k->fixed.n; i++) {
+        const Buffer *f = k->fixed.at[i];
+        buf_bytes(&b, f->value, (size_t)f->count.k * (size_t)dtype_bytes(f->dtype));
+    }
+    for (int i = 0; i < t->n_panels; i++) { /* its layout says what it is made of */
+        buf_printf(&b, "%s %" PRIx64 " %" PRId64 "\n", k->fill.at[i], k->layout.at[i].lo,
+                   t->panel[i].n_bytes);
+    }
+    return hash_bytes(b.at, b.len).lo;
+}
+
 /* ---- all of it --------------------------------------------------------------------------------- */
 
 static nc_facts *make_facts(Maker *k, const NcProgram *program)
@@ -412,5 +440,6 @@ void tables_make(Env *e, const LibraryParts *parts, LibraryText *out)
                     .n_weights = k.weight.n,
                     .n_panels = k.panel.n};
     f->weight_bytes = weights_bytes(t, &f->panel_bytes);
+    t->layout = layout_of(&k, t);
     *out = (LibraryText){t, k.kernel.at, k.kernel.n, k.fill.at, k.fixed.at, k.fixed.n};
 }

@@ -136,9 +136,14 @@ int64_t weights_bytes(const NcTables *t, int64_t *panels)
     return kept + laid_out;
 }
 
-static bool reserve(char **p, int64_t n_bytes, nc_error *error)
+size_t weights_reserved(int64_t n_bytes)
 {
-    size_t bytes = n_bytes ? (size_t)n_bytes : 1;
+    return n_bytes ? (size_t)n_bytes : 1;
+}
+
+bool weights_reserve(char **p, int64_t n_bytes, nc_error *error)
+{
+    size_t bytes = weights_reserved(n_bytes);
     void *got =
         os.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == MAP_FAILED) {
@@ -150,35 +155,38 @@ static bool reserve(char **p, int64_t n_bytes, nc_error *error)
     return true;
 }
 
+void weights_place(const NcTables *t, NcWeights *w, char *at)
+{
+    for (int i = 0; i < t->n_weights; i++) {
+        if (t->weight[i].kept) {
+            w->weight[i] = at;
+            at += stored_bytes(&t->weight[i]);
+        }
+    }
+    for (int i = 0; i < t->n_panels; i++) {
+        w->panel[i] = at;
+        at += nc_lines(t->panel[i].n_bytes);
+    }
+}
+
 static bool place_all(Reading *r, nc_error *error)
 {
     const NcTables *t = r->t;
-    char *next;
     int64_t bytes = weights_bytes(t, NULL);
     for (int i = 0; i < t->n_weights; i++) {
         int64_t n = t->weight[i].kept ? 0 : stored_bytes(&t->weight[i]);
         r->scratch_bytes = n > r->scratch_bytes ? n : r->scratch_bytes;
         r->all += t->weight[i].count * source_bytes(&t->weight[i]);
     }
-    r->w->n_bytes = bytes ? (size_t)bytes : 1; /* before anything may fail: weights_drop */
+    r->w->n_bytes = weights_reserved(bytes); /* before anything may fail: weights_drop */
     bool any = r->scratch_bytes > 0;
     r->scratch_bytes =
         any && r->scratch_bytes < SCRATCH_BYTES ? SCRATCH_BYTES : r->scratch_bytes;
-    if (!reserve(&r->w->memory, bytes, error) ||
-        (any && !reserve(&r->scratch, r->scratch_bytes, error))) {
+    if (!weights_reserve(&r->w->memory, bytes, error) ||
+        (any && !weights_reserve(&r->scratch, r->scratch_bytes, error))) {
         return false;
     }
-    next = r->w->memory;
-    for (int i = 0; i < t->n_weights; i++) {
-        if (t->weight[i].kept) {
-            r->w->weight[i] = next;
-            next += stored_bytes(&t->weight[i]);
-        }
-    }
-    for (int i = 0; i < t->n_panels; i++) {
-        r->w->panel[i] = next;
-        next += nc_lines(t->panel[i].n_bytes);
-    }
+    weights_place(t, r->w, r->w->memory);
     return true;
 }
 
@@ -253,11 +261,7 @@ static void fill_part(void *ctx, int part, int n_parts)
 static void on_all_threads(Reading *r, PoolPart *part)
 {
     r->next = 0;
-    if (r->pool) {
-        pool_run(r->pool, part, r);
-    } else {
-        part(r, 0, 1);
-    }
+    pool_run(r->pool, part, r);
 }
 
 /* The next weights that fit the scratch memory together, some at a time; each has its place then. */
@@ -334,8 +338,15 @@ bool weights_read(const NcTables *t, const nc_options *o, Pool *pool, NcWeights 
     if (!ok) {
         nc_refuse(error, NC_NOMEM, "There is no memory to read the weights.");
     }
-    ok = ok && map_shards(&r, error) && place_all(&r, error) && read_all(&r, error);
+    ok = ok && map_shards(&r, error);
+    PackState pack = ok && o->pack ? pack_take(t, o, pool, w) : PACK_FOREIGN;
+    if (pack != PACK_TAKEN) {
+        ok = ok && place_all(&r, error) && read_all(&r, error);
+    }
     end_reading(&r);
+    if (ok && pack == PACK_STALE) {
+        pack_keep(t, o, pool, w);
+    }
     if (!ok) {
         weights_drop(w);
     }
