@@ -131,11 +131,22 @@ void model_library_build(Env *e, ModelLibrary *l)
 
 /* ---- the folder that a user gets ---------------------------------------------------------------- */
 
+static bool holds(Env *e, const char *path, const Buf *text)
+{
+    char *there;
+    size_t len;
+    struct stat st;
+    return !os.stat(path, &st) && (size_t)st.st_size == text->len &&
+           os_read_file(&e->kernel, path, text->len, &there, &len, NULL) && len == text->len &&
+           !memcmp(there, text->at, len);
+}
+
+/* A file that is right already is not written again: that would wait for the disk. */
 static void write_text(Env *e, const char *dir, const char *file, const Buf *text)
 {
+    const char *path = arena_printf(&e->kernel, "%s/%s", dir, file);
     Err err;
-    if (!os_write_file(arena_printf(&e->kernel, "%s/%s", dir, file), text->at, text->len,
-                       &err)) {
+    if (!holds(e, path, text) && !os_write_file(path, text->at, text->len, &err)) {
         fail_err(e, &err);
     }
 }
