@@ -78,7 +78,7 @@ $(OUT)/obj/%.o: %.c $(OUT)/compile.stamp
 
 # what they contain
 $(OUT)/obj/db/schema.o: db/schema.sql
-$(OUT)/obj/compiler/emit/carried.o: $(wildcard compiler/runtime/*)
+$(OUT)/obj/compiler/emit/carried.o: compiler/base/bf16.c $(wildcard compiler/runtime/*)
 
 $(OUT)/libnanocompile.a: $(call objects,$(LIB_SRC))
 $(OUT)/libharness.a: $(call objects,$(HARNESS_SRC))

@@ -9,6 +9,8 @@
  * The core does no I/O, opens no database and reads no clock of its own. */
 #include "compile.h"
 
+#include <string.h>
+
 typedef struct Stage {
     const char *name;
     Graph *(*run)(const Graph *g);
@@ -51,6 +53,28 @@ PickHint hint_of_machine(const Machine *m, int n_threads)
                       .l2_bytes = m->l2_bytes,
                       .l3_bytes = m->l3_bytes,
                       .n_threads = n_threads};
+}
+
+void compile_one_token(Compile *c)
+{
+    Sym seq = sym_intern(c->env, "seq", 3);
+    c->known.bound[seq] = true;
+    c->known.value[seq] = 1;
+}
+
+void compile_at_usual_sizes(Compile *c, bool one_token)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } size[] = {{"seq", one_token ? 1 : USUAL_PROMPT},
+                {"past", one_token ? USUAL_PAST : 0},
+                {"capacity", USUAL_CAPACITY}};
+    for (size_t i = 0; i < countof(size); i++) {
+        Sym s = sym_intern(c->env, size[i].name, strlen(size[i].name));
+        c->usual[s] = size[i].value;
+        c->usual_known[s] = true;
+    }
 }
 
 static bool reads_weight(const Program *p, const Call *call, int buffer)

@@ -66,6 +66,13 @@ typedef struct Compile {
     const Graph *graph; /* the graph that was lowered: what the program's node numbers mean */
 } Compile;
 
+/* What schedules are searched for, and what builds choose them at: a prompt, and tokens after it, one by
+ * one. */
+enum { USUAL_PROMPT = 64, USUAL_PAST = 256, USUAL_CAPACITY = 512 };
+
+/* A token fed alone: its seq is compiled in. */
+void compile_one_token(Compile *c);
+void compile_at_usual_sizes(Compile *c, bool one_token);
 Program *compile_model(Compile *c, const Graph *g);
 /* Does another kernel of the program read a weight that this one reads? */
 bool weights_are_shared(const Program *p, int kernel);

@@ -78,7 +78,7 @@ Test(library_build, no_two_live_temporaries_share_memory, .init = open_library,
     cr_assert_eq(p->n, 3);
     for (int i = 0; i < p->n; i++) {
         no_overlap(&p->part[i]);
-        room_at_every_size(&p->part[i], p->context);
+        room_at_every_size(&p->part[i], p->o.context);
     }
 }
 
@@ -354,6 +354,13 @@ Test(library_build, the_commands_build_and_run_it)
     cr_assert(!strncmp(built.out, plain.out, strlen("perplexity 203.09")), "%s", built.out);
     shows(NC(&e, "run", "--lib", so, "--raw", "--prompt", "Once upon", "--max-tokens", "3"),
           "3 tokens");
+    shows(NC(&e, "build", "--model", TINY, "-o", out, "--no-db", "--pack-file"),
+          "tiny/model.pack: 4.3 MB written for the next start.");
+    Ran packed = NC(&e, "perplexity", "--lib", so, "--tokens", "200", "--text",
+                    TINY "/heldout.txt", "--pack-copy");
+    cr_assert_str_eq(packed.out, built.out);
+    refused(NC(&e, "bench", "--lib", so, "--vs", so, "--pack-file=x"), 2,
+            "each library has its own");
     refused(NC(&e, "run", "--lib", so, "--naive", "--prompt", "x"), 2,
             "--lib runs what was built");
     refused(NC(&e, "run", "--lib", TINY "/config.json", "--prompt", "x"), 1,

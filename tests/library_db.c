@@ -21,17 +21,16 @@ enum { PREFILL = 1 };
 static void compile(Env *e, void *arg)
 {
     Machine m;
-    Toolchain tc;
     (void)arg;
     machine_read(e, "", &m);
-    toolchain_find(e, &tc);
+    toolchain_find(e, &library.tc);
     db_machine_here(e, &e->model, "", &m, &machine);
-    toolchain = toolchain_row(&e->model, &tc);
+    toolchain = toolchain_row(&e->model, &library.tc);
     LibraryOptions o = {.dir = TINY,
                         .config = &model.c,
                         .file = &model.w.file,
                         .n_threads = 2,
-                        .target = tc.target};
+                        .tc = &library.tc};
     model_library_compile(e, &o, &library.made);
 }
 
@@ -64,7 +63,7 @@ static void record_winner(const char *schedule, bool same_c)
     s.kernel = k->text;
     s.machine = &machine, s.toolchain = &toolchain;
     s.schedule = schedule;
-    s.c_hash = emit_hash(&model.e, scheduled, library.made.parts.target);
+    s.c_hash = emit_hash(&model.e, scheduled, library.made.parts.o.tc->target);
     s.c_hash.lo ^= !same_c;
     Db *db = open_db(&model.e, path, DB_WRITE);
     tell(db, &s);

@@ -1,12 +1,15 @@
 /* library_util.c - see library_util.h. */
 #include "tests/library_util.h"
 
+#include <dlfcn.h>
+
 static void make_body(Env *e, void *arg)
 {
     TestLibrary *l = arg;
     TestModel *m = l->m;
     Machine machine;
     machine_read(e, "", &machine);
+    toolchain_find(e, &l->tc);
     LibraryOptions o = {.dir = m->dir,
                         .config = &m->c,
                         .file = &m->w.file,
@@ -15,11 +18,11 @@ static void make_body(Env *e, void *arg)
                         .n_jobs = 2,
                         .picker = l->picker,
                         .hint = hint_of_machine(&machine, 2),
-                        .target = target_of(&machine),
+                        .tc = &l->tc,
                         .f32 = l->f32};
     o.hint.in_place = !l->panels;
     model_library_compile(e, &o, &l->made);
-    model_library_build(e, &o, &l->made);
+    model_library_build(e, &l->made);
 }
 
 static void open_body(Env *e, void *arg)
@@ -39,6 +42,32 @@ void library_open_test(TestLibrary *l, TestModel *m)
 {
     library_make_test(l, m);
     must_work(&m->e, open_body, l);
+}
+
+static void load_body(Env *e, void *arg)
+{
+    TestLibrary *l = arg;
+    built_model_load(e, &l->built, l->made.path);
+}
+
+NcTables library_tables(TestLibrary *l)
+{
+    const LibraryText *text = &l->made.text;
+    NcTables t = *text->tables;
+    Arena *m = &l->m->e.model;
+    NcPanel *panel = arena_dup(m, t.panel, (size_t)t.n_panels * sizeof *panel);
+    const void **fixed = arena_array(m, const void *, text->n_fixed);
+    must_work(&l->m->e, load_body, l);
+    for (int i = 0; i < t.n_panels; i++) {
+        panel[i].fill = (PackFn)dlsym(l->built.handle, text->fill[i]);
+        cr_assert(panel[i].fill, "%s is missing", text->fill[i]);
+    }
+    for (int i = 0; i < text->n_fixed; i++) {
+        fixed[i] = text->fixed[i]->value;
+    }
+    t.panel = panel;
+    t.fixed = fixed;
+    return t;
 }
 
 const float *library_feed(TestLibrary *l, const int32_t *ids, int n, bool all)

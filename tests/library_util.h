@@ -6,6 +6,7 @@
 
 typedef struct TestLibrary {
     TestModel *m;
+    Toolchain tc;
     ModelLibrary made;
     BuiltModel built;
     const Picker *picker; /* NULL: naive nests */
@@ -17,6 +18,8 @@ typedef struct TestLibrary {
 /* Builds it with these settings (two threads), and opens it. */
 void library_open_test(TestLibrary *l, TestModel *m);
 void library_make_test(TestLibrary *l, TestModel *m); /* only builds */
+/* Its tables with the library's own functions, to be run by this process. Loads it. */
+NcTables library_tables(TestLibrary *l);
 const float *library_feed(TestLibrary *l, const int32_t *ids, int n, bool all);
 
 #endif

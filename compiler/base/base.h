@@ -322,8 +322,8 @@ typedef struct Machine {
     double cpu_quota;                      /* cgroup v1 or v2, own and parent groups; 0: none */
     int n_threads;                         /* min of the three, at least 1 */
     int n_cpuset; /* CPUs in the set of its cgroups, which bounds the mask; 0: there is none */
-    const char *bound_by;                  /* which one: "affinity" "quota" "online" */
-    int n_nodes;                           /* NUMA nodes */
+    const char *bound_by; /* which one: "affinity" "quota" "online" */
+    int n_nodes;          /* NUMA nodes */
     /* Installed, or the least limit of the cgroups where that is less; 0: unknown. */
     int64_t memory_bytes;
 } Machine;
@@ -342,7 +342,7 @@ const char *machine_cpus(Env *e, Arena *a, const char *root);
 /* ---- machine_load.c: what it is doing at the moment ------------------------------ */
 
 typedef struct MachineLoad {
-    int64_t steal;     /* time that a hypervisor gave to others so far, in jiffies; -1: not known */
+    int64_t steal; /* time that a hypervisor gave to others so far, in jiffies; -1: not known */
     int64_t throttled; /* as machine_throttled says */
     double load[3];    /* mean over 1, 5 and 15 minutes; NAN: not known */
     double mhz;        /* of one CPU; NAN: not known */
@@ -354,10 +354,11 @@ int64_t machine_steal(Env *e, const char *root);
 /* cpu: whose clock. root as above. */
 void machine_load(Env *e, const char *root, int cpu, MachineLoad *out);
 
-/* ---- bf16.c: bfloat16, the upper half of an f32, only ever as storage ------------ */
+/* ---- bf16.c: bfloat16 (the upper half of an f32) and half, only ever as storage -- */
 float bf16_float(uint16_t h);
 void bf16_widen(float *to, const void *from, int64_t n);      /* from: at any address */
 bool bf16_narrow(uint16_t *to, const float *from, int64_t n); /* false: bits are lost */
+void half_widen(float *to, const void *from, int64_t n);      /* as bf16_widen */
 
 /* ---- dtype.c --------------------------------------------------------------- */
 

@@ -418,7 +418,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     static const char *const regimes[] = {"hot", "cold"};
     Options *o = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &o->source; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->source;
+        state->child_inputs[1] = &o->library.pack;
+        return 0;
     case KEY_SHAPE: parse_shape(state, o, arg); return 0;
     case 'k': o->kernel = arg; return 0;
     case KEY_LIB: o->library.lib[0] = arg; return 0;
@@ -442,9 +445,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG: o->source.path = arg; return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
     case ARGP_KEY_END:
         o->format = o->source.format;
-        if (o->library.lib[0] ? o->peaks || o->m || o->kernel
-                              : o->library.lib[1] || o->library.profile) {
-            argp_error(state, "--lib stands alone, and --vs and --profile go with it");
+        if (o->library.lib[0]
+                ? o->peaks || o->m || o->kernel
+                : o->library.lib[1] || o->library.profile || o->library.pack.wanted) {
+            argp_error(state, "--lib stands alone, and --vs, --profile and --pack-file go "
+                              "with it");
+        } else if (o->library.lib[1] && o->library.pack.file) {
+            argp_error(state, "with --vs each library has its own --pack-file");
         } else if (o->library.lib[0]) {
             return 0;
         }
@@ -460,7 +467,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int cmd_bench(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&source_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {
+        {&source_argp, 0, NULL, 0}, {&pack_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {options,
                                      parse,
                                      "[MODEL]",

@@ -2,7 +2,7 @@
 #ifndef NC_CLI_BENCH_H
 #define NC_CLI_BENCH_H
 
-#include "cli/cli.h"
+#include "cli/model.h"
 #include "experiments/baselines/baselines.h"
 #include "schedules/schedules.h"
 #include "tuner/tuner.h"
@@ -60,6 +60,7 @@ typedef struct LibraryBench {
     const char *lib[2];  /* the second: in turns with the first; NULL: none */
     const char *weights; /* the model's folder; NULL: the libraries' own */
     bool profile;        /* what each kernel takes, of the first */
+    PackOptions pack;
     int n_threads;       /* 0: as the libraries say */
     int n_blocks;
     uint64_t seed;

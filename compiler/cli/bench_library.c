@@ -190,6 +190,7 @@ static void open_side(Env *e, LibraryRace *r, int i)
                     .progress = terminal_progress(),
                     .progress_ctx = (void *)(uintptr_t) "reading weights",
                     .stop = &interrupted};
+    pack_use(e, &r->o->pack, r->o->lib[i], &o);
     built_model_load(e, &s->built, r->o->lib[i]);
     built_model_open(e, &s->built, &o);
     s->ids = arena_array(&e->model, int32_t, s->built.facts->context);

@@ -160,6 +160,7 @@ static void profile(Env *e, void *arg)
                     .stop = &interrupted,
                     .watch = watch,
                     .watch_ctx = p};
+    pack_use(e, &p->o->pack, p->o->lib[0], &o);
     built_model_load(e, &p->built, p->o->lib[0]);
     const nc_facts *f = p->built.facts;
     p->ns = arena_array(&e->model, uint64_t, (int64_t)N_TAKES * f->n_sites);

@@ -33,6 +33,7 @@ typedef struct Building {
     const BuildOptions *o;
     Checkpoint file;
     Picks picks;
+    BuiltModel built; /* for its pack file */
 } Building;
 
 static void require_tuned(Env *e, const Building *b)
@@ -61,7 +62,7 @@ static LibraryOptions library_options(const Building *b, const Config *config, c
                          .n_jobs = h->machine.n_threads,
                          .picker = b->o->naive ? NULL : &b->picks.picker,
                          .hint = hint_of_machine(&h->machine, h->n_threads),
-                         .target = h->tc.target,
+                         .tc = &h->tc,
                          .f32 = b->o->f32,
                          .at_usual_sizes = true,
                          .stop = &interrupted};
@@ -76,6 +77,19 @@ static void print_manifest(Env *e, const Building *b, const ModelLibrary *l)
     manifest_table(e, &b->picks, l, &t);
     table_print(&t, b->o->format, &out);
     cli_flush(&out);
+}
+
+/* By opening it once: what there is already is looked at closely. */
+static void write_pack(Env *e, Building *b)
+{
+    const char *lib = arena_printf(&e->model, "%s/model.so", b->o->out);
+    nc_options o = {.progress = terminal_progress(),
+                    .progress_ctx = (void *)(uintptr_t) "laying out weights",
+                    .stop = &interrupted};
+    pack_use(e, &b->o->pack, lib, &o);
+    o.pack_check = 1;
+    built_model_load(e, &b->built, lib);
+    built_model_open(e, &b->built, &o);
 }
 
 static void build(Env *e, void *arg)
@@ -94,17 +108,21 @@ static void build(Env *e, void *arg)
     lo.ctx = &of;
     model_library_compile(e, &lo, &l);
     require_tuned(e, b);
-    model_library_build(e, &lo, &l);
+    model_library_build(e, &l);
     model_library_write(e, &l, o->out);
     uint64_t took_ns = os_now_ns() - start_ns;
     print_manifest(e, b, &l);
     say(&l, o->out, took_ns);
     manifest_store(e, &b->picks, &l, took_ns);
+    if (o->pack.wanted) {
+        write_pack(e, b);
+    }
 }
 
 static void release(void *arg)
 {
     Building *b = arg;
+    built_model_close(&b->built);
     checkpoint_release(&b->file);
     picks_close(&b->picks);
 }
@@ -126,6 +144,7 @@ enum {
     KEY_SCHED,
     KEY_EXACT,
     KEY_TUNED,
+    KEY_PACK,
     KEY_FORMAT
 };
 
@@ -137,6 +156,10 @@ static const struct argp_option options[] = {
     {"context", KEY_CONTEXT, "N", 0,
      "positions that it holds (default: the model's, at most 4096)", 1},
     {"threads", KEY_THREADS, "N", 0, "threads that kernels are scheduled for (default: all)",
+     1},
+    {"pack-file", KEY_PACK, "FILE", OPTION_ARG_OPTIONAL,
+     "and the weights as the library lays them out, for a start that only maps them (default: "
+     "model.pack in that folder)",
      1},
     {"format", KEY_FORMAT, "text|md|csv|json|tex", 0,
      "of the list of call sites (default: text, which joins those of one kernel)", 1},
@@ -177,6 +200,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_CONTEXT: o->context = option_int(state, "context", arg, 1, 1 << 24); return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
     case KEY_FORMAT: o->format = option_format(state, arg); return 0;
+    case KEY_PACK: o->pack = (PackOptions){.wanted = true, .file = arg}; return 0;
     case KEY_DB: o->db = arg; return 0;
     case KEY_NO_DB: o->no_db = true; return 0;
     case KEY_SCHED: o->sched = arg; return 0;

@@ -10,6 +10,7 @@ typedef struct BuildOptions {
     int64_t context;
     int n_threads; /* 0: all */
     bool no_db, naive, f32, exact_only, require_tuned;
+    PackOptions pack; /* written when it is built */
     Format format;
     int n_words; /* the whole command */
     char **word;

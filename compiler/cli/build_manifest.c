@@ -19,8 +19,8 @@ static double most_bytes(const LibraryParts *parts, const LibraryPart *part, con
 {
     int64_t size[MAX_SYMBOLS] = {0};
     size[sym_intern(e, "seq", 3)] = part->max_tokens;
-    size[sym_intern(e, "past", 4)] = parts->context - part->max_tokens;
-    size[sym_intern(e, "capacity", 8)] = parts->context;
+    size[sym_intern(e, "past", 4)] = parts->o.context - part->max_tokens;
+    size[sym_intern(e, "capacity", 8)] = parts->o.context;
     return (double)call_bytes(part->program, c, size);
 }
 
@@ -162,7 +162,7 @@ static DbBuild build_row(Env *e, const Store *s)
     row.toolchain = db_put_toolchain(s->db, &toolchain);
     row.model = s->l->parts.model;
     row.output = s->p->o->out;
-    row.n_threads = s->l->parts.n_threads;
+    row.n_threads = s->l->parts.o.n_threads;
     row.command = command_of(e, s->p->o);
     return row;
 }
@@ -178,7 +178,7 @@ static void store_rows(Env *e, void *arg)
         const Program *p = s->l->parts.part[i].program;
         Hash *built = arena_array(&e->model, Hash, p->kernel.n);
         for (int k = 0; k < p->kernel.n; k++) {
-            built[k] = emit_hash(e, p->kernel.at[k], s->l->parts.target);
+            built[k] = emit_hash(e, p->kernel.at[k], s->l->parts.o.tc->target);
         }
         for (int k = 0; k < p->call.n; k++, n++) {
             int kernel = p->call.at[k].kernel;

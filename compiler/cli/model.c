@@ -51,6 +51,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     static const char *const stages[] = {"fuse", "cache", "specialise"};
     ModelOptions *o = state->input;
     switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->pack; return 0;
     case 'm': o->dir = arg; return 0;
     case KEY_BY:
         o->way = (EngineWay)option_choice(state, "by", arg, countof(ways), ways);
@@ -77,7 +78,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-const struct argp model_argp = {.options = options, .parser = parse};
+static const struct argp_child children[] = {{&pack_argp, 0, NULL, 0}, {0}};
+const struct argp model_argp = {.options = options, .parser = parse, .children = children};
 
 /* Installed beside the program, or in the source tree that it was built in. */
 static const char *const own_model[] = {"../share/nanocompile/tiny-qwen2",
@@ -134,6 +136,7 @@ static void open_library(Env *e, Model *m)
                     .progress = terminal_progress(),
                     .progress_ctx = (void *)(uintptr_t) "reading weights",
                     .stop = &interrupted};
+    pack_use(e, &m->o->pack, m->o->lib, &o);
     built_model_open(e, &m->built, &o);
     m->stepper = &m->built.stepper;
 }

@@ -4,6 +4,16 @@
 
 #include "cli/cli.h"
 
+/* ---- pack.c: the file of a built library's weights ------------------------------------ */
+typedef struct PackOptions {
+    bool wanted, copy, check;
+    const char *file; /* NULL: beside the library */
+} PackOptions;
+
+extern const struct argp pack_argp; /* as an argp child; its input is a PackOptions */
+/* For this library. What becomes of the file is said on stderr. */
+void pack_use(Env *e, const PackOptions *p, const char *lib, nc_options *o);
+
 /* ---- model.c: a model folder, opened cheap parts first ------------------------------- */
 typedef struct ModelOptions {
     const char *dir; /* NULL: the model that comes with the program, or the library's own */
@@ -15,6 +25,7 @@ typedef struct ModelOptions {
     bool panels;      /* BY_C: schedules may lay weights out again, which holds them twice */
     bool f32;         /* BY_C: weights widened when they are read from the file */
     int n_threads;    /* 0: as many as this process may use */
+    PackOptions pack; /* of a built library */
 } ModelOptions;
 
 extern const struct argp model_argp; /* as an argp child; its input is a ModelOptions */

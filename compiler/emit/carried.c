@@ -1,27 +1,29 @@
-/* carried.c - the files of compiler/runtime within the compiler, as the text that every built
- * library carries. There they stand without base, so alone.h takes the place of the headers that
+/* carried.c - the files of compiler/runtime, and what of base they use, within the compiler, as the
+ * text that every built library carries. There they stand without base, so alone.h takes the place of the headers that
  * they include by name; otherwise they are, line for line, the files that the tests know. */
 #include <string.h>
 
 #include "emit/emit.h"
 
-#define CARRY(name, path)                             \
-    __asm__(".section .rodata\n"                      \
-            ".global nc_text_" #name "\n"             \
-            ".hidden nc_text_" #name "\n"             \
-            "nc_text_" #name ":\n"                    \
-            ".incbin \"compiler/runtime/" path "\"\n" \
-            ".byte 0\n"                               \
-            ".previous\n");                           \
+#define CARRY(name, path)                     \
+    __asm__(".section .rodata\n"              \
+            ".global nc_text_" #name "\n"     \
+            ".hidden nc_text_" #name "\n"     \
+            "nc_text_" #name ":\n"            \
+            ".incbin \"compiler/" path "\"\n" \
+            ".byte 0\n"                       \
+            ".previous\n");                   \
     extern const char nc_text_##name[] __attribute__((visibility("hidden")))
 
-CARRY(api, "api.h");
-CARRY(alone, "alone.h");
-CARRY(runtime, "runtime.h");
-CARRY(pool, "pool.c");
-CARRY(cpu, "cpu.c");
-CARRY(weights, "weights.c");
-CARRY(model, "model.c");
+CARRY(api, "runtime/api.h");
+CARRY(alone, "runtime/alone.h");
+CARRY(runtime, "runtime/runtime.h");
+CARRY(bf16, "base/bf16.c");
+CARRY(pool, "runtime/pool.c");
+CARRY(cpu, "runtime/cpu.c");
+CARRY(weights, "runtime/weights.c");
+CARRY(pack, "runtime/pack.c");
+CARRY(model, "runtime/model.c");
 
 /* Without the lines that include files of this project. */
 static void carry(const char *text, Buf *out)
@@ -54,7 +56,8 @@ void emit_runtime_header(Buf *out)
 
 void emit_runtime(Buf *out)
 {
-    const char *const part[] = {nc_text_pool, nc_text_cpu, nc_text_weights, nc_text_model};
+    const char *const part[] = {nc_text_pool, nc_text_cpu, nc_text_bf16, nc_text_weights,
+                                nc_text_pack, nc_text_model};
     for (size_t i = 0; i < countof(part); i++) {
         carry(part[i], out);
     }

@@ -86,6 +86,8 @@ typedef struct Writer {
 } Writer;
 
 /* ---- text.c: lines and scalar expressions at this place ---- */
+/* A literal; typed: with the width of t where C would take another. */
+void c_constant(Buf *out, Dtype t, Value v, bool typed);
 void line(const Writer *w, const char *text); /* indented, without a newline of its own */
 void put(Writer *w, const Expr *x, const char *after);
 /* Axes by what they are here, indices simplified. */

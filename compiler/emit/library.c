@@ -7,9 +7,8 @@
  * empty, with one zero more, since C has no empty arrays. Texts are printed as string literals and
  * never within comments. */
 #include <inttypes.h>
-#include <math.h>
 
-#include "emit/emit.h"
+#include "emit/emit_int.h"
 
 /* ---- values ---- */
 
@@ -28,17 +27,6 @@ static void put_text(Buf *out, const char *s)
     buf_char(out, '"');
 }
 
-static void put_float(Buf *out, float f)
-{
-    if (isfinite(f)) {
-        print_f32(out, f);
-    } else {
-        buf_str(out, isnan(f) ? "__builtin_nanf(\"\")"
-                     : f > 0  ? "__builtin_inff()"
-                              : "-__builtin_inff()");
-    }
-}
-
 static void put_fixed(const LibraryText *l, int i, Buf *out)
 {
     const Buffer *b = l->fixed[i];
@@ -47,11 +35,7 @@ static void put_fixed(const LibraryText *l, int i, Buf *out)
     for (int64_t k = 0; k < b->count.k; k++) {
         Value v = value_load(b->value, b->dtype, k);
         buf_str(out, k % per_line ? " " : "\n    ");
-        if (b->dtype == DT_F32) {
-            put_float(out, v.f);
-        } else {
-            buf_printf(out, v.i == INT64_MIN ? "INT64_MIN" : "%" PRId64, v.i);
-        }
+        c_constant(out, b->dtype, v, false);
         buf_char(out, ',');
     }
     buf_str(out, b->count.k ? "\n};\n" : "0};\n");
@@ -273,7 +257,7 @@ void emit_tables(const LibraryText *l, Buf *out)
     buf_printf(
         out,
         "static const NcTables tables = {&facts, program, shard, weight, panel, fixed, %d, "
-        "%d, %d, %" PRId64 ", nc_needs};\n\n",
-        t->n_shards, t->n_weights, t->n_panels, t->cache_bytes);
+        "%d, %d, 0x%016" PRIx64 "u, nc_needs};\n\n",
+        t->n_shards, t->n_weights, t->n_panels, t->layout);
     buf_str(out, entries);
 }

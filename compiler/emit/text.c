@@ -94,7 +94,7 @@ static void c_float(Buf *out, float f)
 }
 
 /* The smallest values have no literal; C would read -2147483648 as the negation of a long. */
-static void c_constant(Buf *out, Dtype t, Value v, bool typed)
+void c_constant(Buf *out, Dtype t, Value v, bool typed)
 {
     if (t == DT_F32) {
         c_float(out, v.f);

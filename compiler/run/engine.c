@@ -33,13 +33,6 @@ struct Engine {
     Stepper stepper;
 };
 
-void compile_one_token(Compile *c)
-{
-    Sym seq = sym_intern(c->env, "seq", 3);
-    c->known.bound[seq] = true;
-    c->known.value[seq] = 1;
-}
-
 /* ---- preparing ----------------------------------------------------------------------- */
 
 static void variant_release(Variant *v)

@@ -8,9 +8,6 @@
 
 enum { USUAL_CONTEXT = 4096, PREFILL_TOKENS = 512, SCORE_TOKENS = 128 };
 
-/* What tune searches for: schedules are chosen for these. */
-enum { USUAL_PROMPT = 64, USUAL_PAST = 256, USUAL_CAPACITY = 512 };
-
 /* ---- programs --------------------------------------------------------------------------------- */
 
 typedef struct PartRow {
@@ -25,20 +22,6 @@ static const PartRow part_row[] = {
     {"score", SCORE_TOKENS, true},
 };
 
-static void set_usual(Compile *c, const char *name, int64_t value)
-{
-    Sym s = sym_intern(c->env, name, strlen(name));
-    c->usual[s] = value;
-    c->usual_known[s] = true;
-}
-
-static void set_usual_sizes(Compile *c, bool one_token)
-{
-    set_usual(c, "seq", one_token ? 1 : USUAL_PROMPT);
-    set_usual(c, "past", one_token ? USUAL_PAST : 0);
-    set_usual(c, "capacity", USUAL_CAPACITY);
-}
-
 static void make_part(Env *e, const LibraryOptions *o, const PartRow *row, int64_t context,
                       LibraryPart *out)
 {
@@ -47,12 +30,12 @@ static void make_part(Env *e, const LibraryOptions *o, const PartRow *row, int64
         graph_mark_file(o->file, g);
     }
     Compile c = {
-        .env = e, .cache = true, .picker = o->picker, .hint = o->hint, .target = o->target};
+        .env = e, .cache = true, .picker = o->picker, .hint = o->hint, .target = o->tc->target};
     if (row->max_tokens == 1) {
         compile_one_token(&c);
     }
     if (o->at_usual_sizes) {
-        set_usual_sizes(&c, row->max_tokens == 1);
+        compile_at_usual_sizes(&c, row->max_tokens == 1);
     }
     *out = (LibraryPart){.name = row->name,
                          .max_tokens = row->max_tokens < context ? row->max_tokens : context,
@@ -82,26 +65,19 @@ static const char *toolchain_text(Env *e, const Toolchain *tc)
 
 void model_library_compile(Env *e, const LibraryOptions *o, ModelLibrary *l)
 {
-    Toolchain *tc = arena_new(&e->model, Toolchain);
-    *l = (ModelLibrary){.tc = tc};
-    toolchain_find(e, tc);
     int64_t most = o->config->max_positions ? o->config->max_positions : USUAL_CONTEXT;
     int64_t context = o->context ? o->context : most < USUAL_CONTEXT ? most : USUAL_CONTEXT;
     if (context > most) {
         fail(e, E_INPUT, "The model has %lld positions, too few for a context of %lld.",
              (long long)most, (long long)context);
     }
-    l->parts = (LibraryParts){.config = o->config,
-                              .file = o->file,
-                              .model = whole_path(e, o->dir),
-                              .toolchain = toolchain_text(e, tc),
-                              .target = o->target,
-                              .context = context,
-                              .n_threads = o->n_threads,
-                              .part = arena_array(&e->model, LibraryPart, countof(part_row)),
-                              .n = countof(part_row),
-                              .explain = o->explain,
-                              .ctx = o->ctx};
+    *l =
+        (ModelLibrary){.parts = {.o = *o,
+                                 .model = whole_path(e, o->dir),
+                                 .toolchain = toolchain_text(e, o->tc),
+                                 .part = arena_array(&e->model, LibraryPart, countof(part_row)),
+                                 .n = countof(part_row)}};
+    l->parts.o.context = context;
     for (size_t i = 0; i < countof(part_row); i++) {
         make_part(e, o, &part_row[i], context, &l->parts.part[i]);
     }
@@ -131,10 +107,11 @@ static void own_sources(Env *e, const ModelLibrary *l, CSource *tables, CSource 
     emit_needs(&needs->text);
 }
 
-void model_library_build(Env *e, const LibraryOptions *o, ModelLibrary *l)
+void model_library_build(Env *e, ModelLibrary *l)
 {
     static const char *const link[] = {"-pthread", "-Wl,-Bsymbolic"};
-    const Toolchain *tc = l->tc;
+    const LibraryOptions *o = &l->parts.o;
+    const Toolchain *tc = o->tc;
     Cache cache;
     CSource own[3];
     cache_open(e, &cache, NULL);
@@ -154,11 +131,22 @@ void model_library_build(Env *e, const LibraryOptions *o, ModelLibrary *l)
 
 /* ---- the folder that a user gets ---------------------------------------------------------------- */
 
+static bool holds(Env *e, const char *path, const Buf *text)
+{
+    char *there;
+    size_t len;
+    struct stat st;
+    return !os.stat(path, &st) && (size_t)st.st_size == text->len &&
+           os_read_file(&e->kernel, path, text->len, &there, &len, NULL) && len == text->len &&
+           !memcmp(there, text->at, len);
+}
+
+/* A file that is right already is not written again: that would wait for the disk. */
 static void write_text(Env *e, const char *dir, const char *file, const Buf *text)
 {
+    const char *path = arena_printf(&e->kernel, "%s/%s", dir, file);
     Err err;
-    if (!os_write_file(arena_printf(&e->kernel, "%s/%s", dir, file), text->at, text->len,
-                       &err)) {
+    if (!holds(e, path, text) && !os_write_file(path, text->at, text->len, &err)) {
         fail_err(e, &err);
     }
 }
@@ -201,7 +189,7 @@ static void write_sources(Env *e, const ModelLibrary *l, const char *dir)
     emit_needs(&b);
     write_text(e, dir, "needs.c", &b);
     buf_clear(&b);
-    put_cc_line(l->tc, &b);
+    put_cc_line(l->parts.o.tc, &b);
     write_text(e, dir, "cc.txt", &b);
     buf_clear(&b);
     buf_printf(&b,
@@ -233,7 +221,7 @@ static void put_provenance(Env *e, const ModelLibrary *l, const Kernel *k, Buf *
     while (strcmp(f->site[i].kernel, k->symbol)) {
         i++;
     }
-    hash_hex(emit_hash(e, k, l->tc->target), hash);
+    hash_hex(emit_hash(e, k, l->parts.o.tc->target), hash);
     buf_printf(out, "/* %s%s%s\n * hash %s */\n", f->site[i].outcome,
                *f->site[i].why ? ": " : "", text_in_comment(e, f->site[i].why), hash);
 }
@@ -245,7 +233,7 @@ static void write_kernels(Env *e, const ModelLibrary *l, const char *dir)
         Buf b;
         buf_init(&b, &e->kernel);
         put_provenance(e, l, k, &b);
-        emit_kernel(e, k, l->tc->target, &b);
+        emit_kernel(e, k, l->parts.o.tc->target, &b);
         write_text(e, dir, arena_printf(&e->kernel, "kernels/%s.c", k->symbol), &b);
     }
 }

@@ -140,22 +140,6 @@ typedef struct LibraryPart { /* one way through the model */
     Plan plan; /* of the largest sizes */
 } LibraryPart;
 
-typedef struct LibraryParts {
-    const Config *config;
-    const Checkpoint *file;
-    const char *model, *toolchain; /* for nc_facts */
-    const Target *target;
-    int64_t context;
-    int n_threads;
-    LibraryPart *part;
-    int n;
-    /* Why a part's kernel has its schedule: sets both texts; may be NULL. */
-    void (*explain)(void *ctx, int part, int kernel, const char **outcome, const char **why);
-    void *ctx;
-} LibraryParts;
-/* Plans each part, and gives everything in all of them its place. E_INPUT, E_NOMEM. */
-void tables_make(Env *e, const LibraryParts *parts, LibraryText *out);
-
 typedef struct LibraryOptions {
     const char *dir; /* the model's folder */
     const Config *config;
@@ -165,18 +149,27 @@ typedef struct LibraryOptions {
     int n_jobs;             /* compilers at once */
     const Picker *picker;   /* asked for each part's kernels, part by part; NULL: naive nests */
     PickHint hint;
-    const Target *target;
+    const Toolchain *tc;
     bool f32;            /* weights that come as BF16 are f32 in memory too */
     bool at_usual_sizes; /* the picker is told those that tune searches for; else none */
     const volatile int *stop;
+    /* Why a part's kernel has its schedule: sets both texts; may be NULL. */
     void (*explain)(void *ctx, int part, int kernel, const char **outcome, const char **why);
     void *ctx;
 } LibraryOptions;
 
+typedef struct LibraryParts {
+    LibraryOptions o;              /* with the context that was chosen */
+    const char *model, *toolchain; /* for nc_facts */
+    LibraryPart *part;
+    int n;
+} LibraryParts;
+/* Plans each part, and gives everything in all of them its place. E_INPUT, E_NOMEM. */
+void tables_make(Env *e, const LibraryParts *parts, LibraryText *out);
+
 typedef struct ModelLibrary {
     LibraryParts parts;
     LibraryText text;
-    const Toolchain *tc;
     const char *const
         *object;      /* by kernel of text, in the cache; then three of the library's own */
     const char *path; /* in the cache */
@@ -185,7 +178,7 @@ typedef struct ModelLibrary {
 /* Asks the picker and makes the tables; then compiles, links and keeps it in the cache; what is there
  * already is only found. */
 void model_library_compile(Env *e, const LibraryOptions *o, ModelLibrary *l);
-void model_library_build(Env *e, const LibraryOptions *o, ModelLibrary *l);
+void model_library_build(Env *e, ModelLibrary *l);
 /* dir/model.so, model.h and all of its C; the folder is made where it is missing. */
 void model_library_write(Env *e, const ModelLibrary *l, const char *dir);
 

@@ -106,9 +106,6 @@ void panels_add(Env *e, Panels *p, const Kernel *k, int operand, PackFn fn, int 
 bool panels_update(Env *e, Panels *p, void **param, int64_t *n_elems, Pool *pool, Err *err);
 void panels_release(Panels *p);
 
-/* ---- engine.c ---------------------------------------------------------------------------- */
-void compile_one_token(Compile *c); /* what differs where a token is fed alone */
-
 /* ---- history.c: keys and values of what an engine was fed ------------------------------- */
 typedef struct History {
     bool in_place; /* the program appends to them; else they are joined anew after every step */

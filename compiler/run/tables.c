@@ -7,16 +7,15 @@
  * needs: programs with the cache in place; an open checkpoint that fits the config. */
 #include "run/run_int.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 typedef struct Maker {
     Env *e;
     Arena *m;
     const LibraryParts *parts;
-    Match match;
     Sym size[N_NC_SIZES];
     Vec(NcWeight) weight;
-    Vec(int) tensor; /* by weight: which of the match */
     Vec(NcPanel) panel;
     Vec(const char *) fill;
     Vec(Hash) layout; /* by panel */
@@ -48,20 +47,18 @@ static NcSize size_of(const Maker *k, Sym s)
          k->e->symbol[s]);
 }
 
-static void most_sizes(const Maker *k, const LibraryPart *part, int64_t value[MAX_SYMBOLS])
+static void sizes_at(const Maker *k, int64_t seq, int64_t past, int64_t value[MAX_SYMBOLS])
 {
     memset(value, 0, sizeof *value * MAX_SYMBOLS);
-    value[k->size[NC_SEQ]] = part->max_tokens;
-    value[k->size[NC_PAST]] = k->parts->context - 1;
-    value[k->size[NC_CAPACITY]] = k->parts->context;
+    value[k->size[NC_SEQ]] = seq;
+    value[k->size[NC_PAST]] = past;
+    value[k->size[NC_CAPACITY]] = k->parts->o.context;
 }
 
 static int64_t bytes_at_one(const Maker *k, const Program *p, int64_t past)
 {
-    int64_t value[MAX_SYMBOLS] = {0}, bytes = 0;
-    value[k->size[NC_SEQ]] = 1;
-    value[k->size[NC_PAST]] = past;
-    value[k->size[NC_CAPACITY]] = k->parts->context;
+    int64_t value[MAX_SYMBOLS], bytes = 0;
+    sizes_at(k, 1, past, value);
     for (int i = 0; i < p->call.n; i++) {
         bytes += call_bytes(p, &p->call.at[i], value);
     }
@@ -121,28 +118,22 @@ static NcStorage storage_of(const FileTensor *t)
 
 static int add_weight(Maker *k, const char *name, NcStorage stored)
 {
-    int tensor = 0;
-    while (strcmp(k->match.spec[tensor].name, name)) {
-        tensor++;
-        check(tensor < k->match.n);
-    }
     for (int i = 0; i < k->weight.n; i++) {
-        if (k->tensor.at[i] == tensor && k->weight.at[i].stored == stored) {
+        if (!strcmp(k->weight.at[i].name, name) && k->weight.at[i].stored == stored) {
             return i;
         }
     }
-    const FileTensor *t = k->match.found[tensor];
+    const FileTensor *t = checkpoint_find(k->parts->o.file, name);
     NcWeight w = {.name = name,
                   .shard = t->shard,
-                  .offset = t->data - k->parts->file->shards.at[t->shard].map,
-                  .count = tensor_spec_count(&k->match.spec[tensor]),
+                  .offset = t->data - k->parts->o.file->shards.at[t->shard].map,
+                  .count = file_tensor_count(t),
                   .source = storage_of(t),
                   .stored = stored};
     if (stored == NC_BF16 && w.source != NC_BF16) {
         fail(k->e, E_INPUT, "Weight %.200s is to be stored as bf16, but the file has it as %s.",
              name, file_dtype_name(t->dtype));
     }
-    *vec_push(k->m, &k->tensor) = tensor;
     *vec_push(k->m, &k->weight) = w;
     return k->weight.n - 1;
 }
@@ -166,7 +157,7 @@ static int add_panel(Maker *k, const Kernel *kernel, int operand, NcPlace from)
     static const int64_t none[MAX_SYMBOLS];
     Buf text;
     buf_init(&text, &k->e->kernel);
-    emit_pack(k->e, kernel, k->parts->target, operand, "pack", &text);
+    emit_pack(k->e, kernel, k->parts->o.tc->target, operand, "pack", &text);
     buf_printf(&text, "%d %d %lld", from.base, from.index, (long long)from.at);
     Hash layout = hash_bytes(text.at, text.len);
     for (int i = 0; i < k->layout.n; i++) {
@@ -288,8 +279,8 @@ static void add_sites(Maker *k, int part)
                      kernel->schedule ? kernel->schedule : "",
                      "default",
                      ""};
-        if (k->parts->explain) {
-            k->parts->explain(k->parts->ctx, part, call->kernel, &s.outcome, &s.why);
+        if (k->parts->o.explain) {
+            k->parts->o.explain(k->parts->o.ctx, part, call->kernel, &s.outcome, &s.why);
         }
         *vec_push(k->m, &k->site) = s;
     }
@@ -309,7 +300,7 @@ static void plan_part(Maker *k, LibraryPart *part)
         }
     }
     plan_init(&part->plan, part->program, k->m);
-    most_sizes(k, part, value);
+    sizes_at(k, part->max_tokens, k->parts->o.context - 1, value);
     if (!plan_update(&part->plan, part->program, value)) {
         fail(k->e, E_NOMEM, "The temporaries of %s need more memory than can be addressed.",
              part->name);
@@ -330,7 +321,7 @@ static NcProgram make_program(Maker *k, int index)
     add_sites(k, index);
     f.arena_bytes = part->plan.arena_bytes;
     f.bytes_first = bytes_at_one(k, p, 0);
-    f.bytes_last = bytes_at_one(k, p, k->parts->context - 1);
+    f.bytes_last = bytes_at_one(k, p, k->parts->o.context - 1);
     return (NcProgram){f,       l.call.at, l.param.at, l.param.n, l.sym.at,
                        l.sym.n, l.move.at, l.move.n,   l.term.at, part->all_rows};
 }
@@ -338,11 +329,11 @@ static NcProgram make_program(Maker *k, int index)
 /* Of one of the two caches, at the largest capacity. */
 static int64_t cache_bytes(const Maker *k)
 {
-    const LibraryPart *part = &k->parts->part[0];
+    const Program *p = k->parts->part[0].program;
     int64_t value[MAX_SYMBOLS];
-    most_sizes(k, part, value);
-    for (int i = 0; i < part->program->buffer.n; i++) {
-        const Buffer *b = &part->program->buffer.at[i];
+    sizes_at(k, 1, 0, value);
+    for (int i = 0; i < p->buffer.n; i++) {
+        const Buffer *b = &p->buffer.at[i];
         if (b->kind == BUF_INPUT && !strcmp(b->name, "cache_keys")) {
             return dim_value(b->count, value) * dtype_bytes(b->dtype);
         }
@@ -354,7 +345,7 @@ static int64_t cache_bytes(const Maker *k)
 
 static const NcShard *make_shards(Maker *k)
 {
-    const Checkpoint *file = k->parts->file;
+    const Checkpoint *file = k->parts->o.file;
     NcShard *out = arena_array(k->m, NcShard, file->shards.n);
     for (int i = 0; i < file->shards.n; i++) {
         const Shard *s = &file->shards.at[i];
@@ -369,6 +360,33 @@ static const NcShard *make_shards(Maker *k)
     return out;
 }
 
+/* Of everything that decides which bytes lie where in the memory of weights. */
+static uint64_t layout_of(const Maker *k, const NcTables *t)
+{
+    Buf b;
+    buf_init(&b, &k->e->kernel);
+    buf_printf(&b, "%s %s %s\n", t->facts->version, t->facts->cpu, t->facts->toolchain);
+    for (int i = 0; i < t->n_shards; i++) {
+        const NcShard *s = &t->shard[i];
+        buf_printf(&b, "%s %" PRId64 " %" PRId64 " %" PRIx64 "\n", s->file, s->n_bytes,
+                   s->header_bytes, s->print);
+    }
+    for (int i = 0; i < t->n_weights; i++) {
+        const NcWeight *w = &t->weight[i];
+        buf_printf(&b, "%d %" PRId64 " %" PRId64 " %d %d %d\n", w->shard, w->offset, w->count,
+                   w->source, w->stored, w->kept);
+    }
+    for (int i = 0; i < k->fixed.n; i++) {
+        const Buffer *f = k->fixed.at[i];
+        buf_bytes(&b, f->value, (size_t)f->count.k * (size_t)dtype_bytes(f->dtype));
+    }
+    for (int i = 0; i < t->n_panels; i++) { /* its layout says what it is made of */
+        buf_printf(&b, "%s %" PRIx64 " %" PRId64 "\n", k->fill.at[i], k->layout.at[i].lo,
+                   t->panel[i].n_bytes);
+    }
+    return hash_bytes(b.at, b.len).lo;
+}
+
 /* ---- all of it --------------------------------------------------------------------------------- */
 
 static nc_facts *make_facts(Maker *k, const NcProgram *program)
@@ -378,11 +396,11 @@ static nc_facts *make_facts(Maker *k, const NcProgram *program)
     nc_program *facts = arena_array(k->m, nc_program, parts->n);
     *f = (nc_facts){.version = NC_VERSION,
                     .model = parts->model,
-                    .cpu = parts->target->name,
+                    .cpu = parts->o.tc->target->name,
                     .toolchain = parts->toolchain,
-                    .vocab_size = parts->config->vocab_size,
-                    .context = parts->context,
-                    .n_threads = parts->n_threads,
+                    .vocab_size = parts->o.config->vocab_size,
+                    .context = parts->o.context,
+                    .n_threads = parts->o.n_threads,
                     .cache_bytes = 2 * cache_bytes(k),
                     .n_programs = parts->n,
                     .n_sites = k->site.n,
@@ -399,6 +417,7 @@ static nc_facts *make_facts(Maker *k, const NcProgram *program)
 void tables_make(Env *e, const LibraryParts *parts, LibraryText *out)
 {
     Maker k = {.e = e, .m = &e->model, .parts = parts};
+    Match match;
     static const char *const names[N_NC_SIZES] = {"seq", "past", "capacity"};
     NcProgram *program = arena_array(k.m, NcProgram, parts->n);
     NcTables *t = arena_new(k.m, NcTables);
@@ -406,8 +425,8 @@ void tables_make(Env *e, const LibraryParts *parts, LibraryText *out)
         k.size[i] = sym_intern(e, names[i], strlen(names[i]));
     }
     map_init(&k.known, k.m);
-    weights_match(e, parts->config, parts->file, &k.match);
-    match_require(e, parts->config, parts->file, &k.match);
+    weights_match(e, parts->o.config, parts->o.file, &match);
+    match_require(e, parts->o.config, parts->o.file, &match);
     for (int i = 0; i < parts->n; i++) {
         program[i] = make_program(&k, i);
     }
@@ -417,10 +436,10 @@ void tables_make(Env *e, const LibraryParts *parts, LibraryText *out)
                     .shard = make_shards(&k),
                     .weight = k.weight.at,
                     .panel = k.panel.at,
-                    .n_shards = parts->file->shards.n,
+                    .n_shards = parts->o.file->shards.n,
                     .n_weights = k.weight.n,
-                    .n_panels = k.panel.n,
-                    .cache_bytes = f->cache_bytes / 2};
+                    .n_panels = k.panel.n};
     f->weight_bytes = weights_bytes(t, &f->panel_bytes);
+    t->layout = layout_of(&k, t);
     *out = (LibraryText){t, k.kernel.at, k.kernel.n, k.fill.at, k.fixed.at, k.fixed.n};
 }

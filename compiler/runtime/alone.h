@@ -1,6 +1,7 @@
 /* alone.h - what the run time uses of base, for a library that carries it: errors of the pool, the
  * system's calls by their names in the os table, a clock. Never compiled within nanocompile. */
 #include <fcntl.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,11 +46,17 @@ __attribute__((unused)) static const struct Os {
     void *(*alloc)(size_t bytes);
     int (*open)(const char *path, int flags, mode_t mode);
     int (*close)(int fd);
+    ssize_t (*read)(int fd, void *p, size_t n);
+    ssize_t (*write)(int fd, const void *p, size_t n);
+    int (*fsync)(int fd);
+    int (*rename)(const char *from, const char *to);
+    int (*unlink)(const char *path);
     int (*fstat)(int fd, struct stat *st);
     void *(*mmap)(void *at, size_t n, int prot, int flags, int fd, off_t off);
     int (*munmap)(void *at, size_t n);
     int (*madvise)(void *at, size_t n, int advice);
-} os = {malloc, open_file, close, fstat, mmap, munmap, madvise};
+} os = {malloc, open_file, close, read, write,  fsync,
+        rename, unlink,    fstat, mmap, munmap, madvise};
 
 static inline uint64_t os_now_ns(void)
 {

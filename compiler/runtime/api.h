@@ -44,6 +44,14 @@ typedef struct nc_options {
     /* While weights are read and laid out, on the calling thread; may be NULL. */
     void (*progress)(void *ctx, int64_t done_bytes, int64_t total_bytes);
     void *progress_ctx;
+    /* A file that keeps the weights as they are laid out, for the next start. It is made where it is
+     * missing or not for these weights; NULL: there is none. */
+    const char *pack;
+    int pack_copy; /* not 0: it is read into memory; else it is mapped, and nobody may shorten it */
+    int pack_check; /* not 0: all of its bytes are looked at; else, where it is mapped, samples */
+    /* What became of that file, in a sentence, where it is not just used; may be NULL. */
+    void (*note)(void *ctx, const char *sentence);
+    void *note_ctx;
     const volatile int *stop; /* not 0: a call ends between two kernels; may be NULL */
     /* After each kernel, with the number of its call in nc_facts.site, on the calling thread; may
      * be NULL. */

@@ -47,11 +47,6 @@ nc_code nc_refuse(nc_error *error, nc_code code, const char *fmt, ...)
 
 /* ---- opening ------------------------------------------------------------------------------ */
 
-static size_t lines(size_t bytes)
-{
-    return (bytes + 63) & ~(size_t)63;
-}
-
 static int64_t most_tokens(const NcTables *t)
 {
     int64_t most = 1;
@@ -72,23 +67,23 @@ static size_t lay_out(nc_model *m, char *at)
         int64_t bytes;
     } buffers[] = {
         {NC_TEMP, t->facts->arena_bytes},
-        {NC_KEYS, t->cache_bytes},
-        {NC_VALUES, t->cache_bytes},
+        {NC_KEYS, t->facts->cache_bytes / 2},
+        {NC_VALUES, t->facts->cache_bytes / 2},
         {NC_LOGITS, t->facts->vocab_size * (int64_t)sizeof(float)},
         {NC_IDS, most_tokens(t) * (int64_t)sizeof(int64_t)},
     };
     for (size_t i = 0; i < countof(buffers); i++) {
         m->base[buffers[i].base] = at ? at + n : NULL;
-        n += lines((size_t)buffers[i].bytes);
+        n += (size_t)nc_lines(buffers[i].bytes);
     }
     Lists *lists = at ? (Lists *)(at + n) : NULL;
-    n += lines((size_t)t->facts->n_programs * sizeof *lists);
+    n += (size_t)nc_lines(t->facts->n_programs * (int64_t)sizeof *lists);
     for (int i = 0; i < t->facts->n_programs; i++) {
-        size_t params = lines((size_t)t->program[i].n_params * sizeof(void *));
+        size_t params = (size_t)nc_lines(t->program[i].n_params * (int64_t)sizeof(void *));
         if (at) {
             lists[i] = (Lists){(void **)(at + n), (int64_t *)(at + n + params)};
         }
-        n += params + lines((size_t)t->program[i].n_syms * sizeof(int64_t));
+        n += params + (size_t)nc_lines(t->program[i].n_syms * (int64_t)sizeof(int64_t));
     }
     m->ids = (int64_t *)m->base[NC_IDS];
     m->program = lists;

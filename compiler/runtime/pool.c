@@ -192,6 +192,10 @@ static void step_aside(Pool *p)
 
 void pool_run(Pool *p, PoolPart *part, void *ctx)
 {
+    if (!p) {
+        part(ctx, 0, 1);
+        return;
+    }
     int state = atomic_exchange_explicit(&p->state, RUNNING, memory_order_acquire);
     if (state != IDLE) {
         bug(state == WIPED ? "this pool's threads are those of the process before fork"

@@ -11,6 +11,12 @@
 #include "base/base.h"
 #include "runtime/api.h"
 
+/* Whole cache lines: buffers never share one. */
+static inline int64_t nc_lines(int64_t bytes)
+{
+    return (bytes + 63) & ~(int64_t)63;
+}
+
 /* ---- what kernels are ---------------------------------------------------------------------- */
 
 typedef int32_t (*KernelFn)(void *const *params, const int64_t *syms, int part, int n_parts);
@@ -25,7 +31,7 @@ typedef void PoolPart(void *ctx, int part, int n_parts);
  * once. With as many, each worker is pinned to a CPU of its own, which is never the caller's.
  * Signals go to other threads. NULL: err says which thread cannot be started (E_IO), or E_NOMEM. */
 Pool *pool_new(int n_threads, Err *err);
-/* Runs part(ctx, i, n_threads) for every i, part 0 on the caller; returns when all are done, and
+/* Runs part(ctx, i, n_threads) for every i, part 0 on the caller (NULL: alone); returns when all are done, and
  * what they wrote can be read. Allocates and locks nothing. One at a time: inside a part, from two
  * threads at once or in a forked child it is a bug(). */
 void pool_run(Pool *p, PoolPart *part, void *ctx);
@@ -122,7 +128,7 @@ typedef struct NcTables {
     const NcPanel *panel;
     const void *const *fixed;
     int n_shards, n_weights, n_panels;
-    int64_t cache_bytes; /* of the keys; the values have as many */
+    uint64_t layout; /* changes with anything that the memory of weights depends on */
     const unsigned char
         *needs; /* by row of CPU_NEEDS; NULL: whoever made the tables runs them */
 } NcTables;
@@ -179,11 +185,11 @@ typedef struct NcTables {
 #endif
 /* clang-format on */
 
-typedef enum CpuNeed {
-#define X(macro, name, leaf, sub, reg, bit, state) NEED_##macro,
-    CPU_NEEDS(X) N_CPU_NEEDS
+enum {
+#define X(macro, name, leaf, sub, reg, bit, state) +1
+    N_CPU_NEEDS = 0 CPU_NEEDS(X)
 #undef X
-} CpuNeed;
+};
 
 extern const char *const cpu_need_macro[N_CPU_NEEDS]; /* "AVX512F" of __AVX512F__ */
 /* False: error names what is missing. Runs nothing but the baseline's instructions. */
@@ -208,6 +214,23 @@ bool weights_read(const NcTables *t, const nc_options *o, Pool *pool, NcWeights 
 void weights_drop(NcWeights *w);
 int64_t weights_bytes(const NcTables *t,
                       int64_t *panels); /* that they will take; of them panels */
+/* Memory of their own, in huge pages where there are some; weights_reserved: what to unmap. */
+bool weights_reserve(char **p, int64_t n_bytes, nc_error *error);
+size_t weights_reserved(int64_t n_bytes);
+/* Gives each its address from there on. */
+void weights_place(const NcTables *t, NcWeights *w, char *at);
+
+/* ---- pack.c: weights as they are laid out, in a file ----------------------------------------- */
+typedef enum PackState {
+    PACK_TAKEN,   /* w has its memory and addresses */
+    PACK_STALE,   /* not there, or not for these tables: to be written */
+    PACK_FOREIGN, /* not to be touched */
+} PackState;
+
+/* nc_options.pack, where it can be used. Notes why it cannot. */
+PackState pack_take(const NcTables *t, const nc_options *o, Pool *pool, NcWeights *w);
+/* Writes it. Notes what became of it; the weights in memory stay. */
+void pack_keep(const NcTables *t, const nc_options *o, Pool *pool, const NcWeights *w);
 
 /* ---- model.c: opening, stepping, closing ------------------------------------------------------ */
 

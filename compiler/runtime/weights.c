@@ -16,7 +16,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LINE_ROUND(n) (((n) + 63) & ~(int64_t)63)
 #define SCRATCH_BYTES ((int64_t)256 << 20)
 #define ROUND_BYTES ((int64_t)64 << 20) /* of files, between two reports */
 
@@ -119,7 +118,7 @@ static int64_t source_bytes(const NcWeight *w) /* of an element */
 
 static int64_t stored_bytes(const NcWeight *w)
 {
-    return LINE_ROUND(w->count * (w->stored == NC_F32 ? 4 : 2));
+    return nc_lines(w->count * (w->stored == NC_F32 ? 4 : 2));
 }
 
 int64_t weights_bytes(const NcTables *t, int64_t *panels)
@@ -129,7 +128,7 @@ int64_t weights_bytes(const NcTables *t, int64_t *panels)
         kept += t->weight[i].kept ? stored_bytes(&t->weight[i]) : 0;
     }
     for (int i = 0; i < t->n_panels; i++) {
-        laid_out += LINE_ROUND(t->panel[i].n_bytes);
+        laid_out += nc_lines(t->panel[i].n_bytes);
     }
     if (panels) {
         *panels = laid_out;
@@ -137,9 +136,14 @@ int64_t weights_bytes(const NcTables *t, int64_t *panels)
     return kept + laid_out;
 }
 
-static bool reserve(char **p, int64_t n_bytes, nc_error *error)
+size_t weights_reserved(int64_t n_bytes)
 {
-    size_t bytes = n_bytes ? (size_t)n_bytes : 1;
+    return n_bytes ? (size_t)n_bytes : 1;
+}
+
+bool weights_reserve(char **p, int64_t n_bytes, nc_error *error)
+{
+    size_t bytes = weights_reserved(n_bytes);
     void *got =
         os.mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == MAP_FAILED) {
@@ -151,70 +155,42 @@ static bool reserve(char **p, int64_t n_bytes, nc_error *error)
     return true;
 }
 
+void weights_place(const NcTables *t, NcWeights *w, char *at)
+{
+    for (int i = 0; i < t->n_weights; i++) {
+        if (t->weight[i].kept) {
+            w->weight[i] = at;
+            at += stored_bytes(&t->weight[i]);
+        }
+    }
+    for (int i = 0; i < t->n_panels; i++) {
+        w->panel[i] = at;
+        at += nc_lines(t->panel[i].n_bytes);
+    }
+}
+
 static bool place_all(Reading *r, nc_error *error)
 {
     const NcTables *t = r->t;
-    char *next;
     int64_t bytes = weights_bytes(t, NULL);
     for (int i = 0; i < t->n_weights; i++) {
         int64_t n = t->weight[i].kept ? 0 : stored_bytes(&t->weight[i]);
         r->scratch_bytes = n > r->scratch_bytes ? n : r->scratch_bytes;
         r->all += t->weight[i].count * source_bytes(&t->weight[i]);
     }
+    r->w->n_bytes = weights_reserved(bytes); /* before anything may fail: weights_drop */
     bool any = r->scratch_bytes > 0;
     r->scratch_bytes =
         any && r->scratch_bytes < SCRATCH_BYTES ? SCRATCH_BYTES : r->scratch_bytes;
-    if (!reserve(&r->w->memory, bytes, error) ||
-        (any && !reserve(&r->scratch, r->scratch_bytes, error))) {
+    if (!weights_reserve(&r->w->memory, bytes, error) ||
+        (any && !weights_reserve(&r->scratch, r->scratch_bytes, error))) {
         return false;
     }
-    r->w->n_bytes = bytes ? (size_t)bytes : 1;
-    next = r->w->memory;
-    for (int i = 0; i < t->n_weights; i++) {
-        if (t->weight[i].kept) {
-            r->w->weight[i] = next;
-            next += stored_bytes(&t->weight[i]);
-        }
-    }
-    for (int i = 0; i < t->n_panels; i++) {
-        r->w->panel[i] = next;
-        next += LINE_ROUND(t->panel[i].n_bytes);
-    }
+    weights_place(t, r->w, r->w->memory);
     return true;
 }
 
 /* ---- the work ---------------------------------------------------------------------------- */
-
-/* Every finite half is 2^-14 times a whole number of 2^-10, or smaller: exact by arithmetic. */
-static float half(uint16_t h)
-{
-    union {
-        uint32_t i;
-        float f;
-    } v = {(uint32_t)(h & 0x7fff) << 13}, scale = {0x77800000}; /* 2^112 */
-    v.f = (h & 0x7c00) == 0x7c00 ? v.f : v.f * scale.f;
-    v.i |= ((h & 0x7c00) == 0x7c00 ? 0x7f800000 : 0) | (uint32_t)(h & 0x8000) << 16;
-    return v.f;
-}
-
-/* The data may lie at any address. */
-static void widen(NcStorage source, const uint8_t *from, int64_t first, int64_t n, float *to)
-{
-    if (source == NC_F32) {
-        memcpy(to + first, from + first * 4, (size_t)n * sizeof *to);
-        return;
-    }
-    uint32_t *bits = (uint32_t *)to;
-    for (int64_t i = first; i < first + n; i++) {
-        uint16_t x;
-        memcpy(&x, from + i * 2, sizeof x);
-        if (source == NC_BF16) {
-            bits[i] = (uint32_t)x << 16;
-        } else {
-            to[i] = half(x);
-        }
-    }
-}
 
 /* Whole pages of the file that are not needed for now. */
 static void let_pages_go(const uint8_t *from, int64_t n_bytes)
@@ -230,14 +206,15 @@ static void let_pages_go(const uint8_t *from, int64_t n_bytes)
 static void read_chunk(const Reading *r, int weight, int64_t first)
 {
     const NcWeight *w = &r->t->weight[weight];
-    const uint8_t *from = r->shard[w->shard] + w->offset;
     int64_t n = w->count - first < CHUNK ? w->count - first : CHUNK, size = source_bytes(w);
-    if (w->stored == NC_F32) {
-        widen(w->source, from, first, n, r->at[weight]);
+    const uint8_t *from = r->shard[w->shard] + w->offset + first * size;
+    if (w->stored == w->source) {
+        memcpy((char *)r->at[weight] + first * size, from, (size_t)(n * size));
     } else {
-        memcpy((char *)r->at[weight] + first * 2, from + first * 2, (size_t)n * 2);
+        (w->source == NC_BF16 ? bf16_widen : half_widen)((float *)r->at[weight] + first, from,
+                                                         n);
     }
-    let_pages_go(from + first * size, n * size);
+    let_pages_go(from, n * size);
 }
 
 static int64_t n_chunks(const NcWeight *w)
@@ -284,11 +261,7 @@ static void fill_part(void *ctx, int part, int n_parts)
 static void on_all_threads(Reading *r, PoolPart *part)
 {
     r->next = 0;
-    if (r->pool) {
-        pool_run(r->pool, part, r);
-    } else {
-        part(r, 0, 1);
-    }
+    pool_run(r->pool, part, r);
 }
 
 /* The next weights that fit the scratch memory together, some at a time; each has its place then. */
@@ -365,8 +338,15 @@ bool weights_read(const NcTables *t, const nc_options *o, Pool *pool, NcWeights 
     if (!ok) {
         nc_refuse(error, NC_NOMEM, "There is no memory to read the weights.");
     }
-    ok = ok && map_shards(&r, error) && place_all(&r, error) && read_all(&r, error);
+    ok = ok && map_shards(&r, error);
+    PackState pack = ok && o->pack ? pack_take(t, o, pool, w) : PACK_FOREIGN;
+    if (pack != PACK_TAKEN) {
+        ok = ok && place_all(&r, error) && read_all(&r, error);
+    }
     end_reading(&r);
+    if (ok && pack == PACK_STALE) {
+        pack_keep(t, o, pool, w);
+    }
     if (!ok) {
         weights_drop(w);
     }

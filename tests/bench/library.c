@@ -108,6 +108,8 @@ static void compile(Env *e, const Machine *m, const Config *config, const Checkp
                     ModelLibrary *l)
 {
     Picker defaults = picker_default();
+    Toolchain *tc = arena_new(&e->model, Toolchain);
+    toolchain_find(e, tc);
     LibraryOptions o = {.dir = ".",
                         .config = config,
                         .file = file,
@@ -115,7 +117,7 @@ static void compile(Env *e, const Machine *m, const Config *config, const Checkp
                         .n_threads = m->n_threads,
                         .picker = &defaults,
                         .hint = hint_of_machine(m, m->n_threads),
-                        .target = target_of(m),
+                        .tc = tc,
                         .at_usual_sizes = true};
     o.hint.in_place = true;
     model_library_compile(e, &o, l);

@@ -18,9 +18,6 @@ static const char builtin_config[] =
     " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-06, \"rope_theta\": 1000000.0,"
     " \"tie_word_embeddings\": true, \"use_sliding_window\": false}";
 
-/* The model's work, once: a prompt of so many tokens, and as many after it, one by one. */
-enum { PROMPT = 64, PAST = 256, CAPACITY = 512 };
-
 const char *const regime_name[N_REGIMES] = {"hot", "cold"};
 
 /* ---- what is known of one ---- */
@@ -234,27 +231,19 @@ static Graph *model_graph(const Workplace *w, const Config *config)
     return g;
 }
 
+/* The model's work, once: a prompt, and as many tokens after it, one by one. */
 static void add_model(const Workplace *w, Items *out)
 {
-    static const struct {
-        const char *name;
-        int64_t seq, past;
-        int n_times;
-    } phases[] = {{"decode", 1, PAST, PROMPT}, {"prefill", PROMPT, 0, 1}};
-    Env *e = w->e;
     Config config = config_of(w);
-    for (size_t i = 0; i < countof(phases); i++) {
-        int64_t size[MAX_SYMBOLS] = {0};
-        Compile c = {.env = e, .cache = true};
-        Sym seq = sym_intern(e, "seq", 3);
+    for (int alone = 1; alone >= 0; alone--) {
+        Compile c = {.env = w->e, .cache = true};
         Graph *g = model_graph(w, &config);
-        c.known.bound[seq] = phases[i].seq == 1;
-        c.known.value[seq] = phases[i].seq;
+        if (alone) {
+            compile_one_token(&c);
+        }
+        compile_at_usual_sizes(&c, alone);
         Program *p = compile_model(&c, g);
-        size[seq] = phases[i].seq;
-        size[sym_intern(e, "past", 4)] = phases[i].past;
-        size[sym_intern(e, "capacity", 8)] = CAPACITY;
-        add_program(w, out, p, phases[i].name, phases[i].n_times, size);
+        add_program(w, out, p, alone ? "decode" : "prefill", alone ? USUAL_PROMPT : 1, c.usual);
     }
 }
 
