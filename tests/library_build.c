@@ -183,36 +183,14 @@ Test(library_build, its_machine_code_is_that_of_the_cached_objects, .init = open
 
 /* ---- the folder ---- */
 
-/* The documented line, with more flags behind it; the model.so of the folder is then its own. */
-static void compile_folder(const char *dir, const char *more)
-{
-    char *line = read_text(&model.e, arena_printf(&model.e.model, "%s/cc.txt", dir));
-    char *argv[] = {"/bin/sh", "-c",
-                    arena_printf(&model.e.model, "cd %s && rm model.so && %.*s %s", dir,
-                                 (int)strcspn(line, "\n"), line, more),
-                    NULL};
-    Buf said;
-    int status;
-    Err err;
-    buf_init(&said, &model.e.model);
-    cr_assert(os_run(argv, NULL, 300000, 1 << 16, &said, &status, &err), "%s", err.text);
-    cr_assert_eq(status, 0, "%s", said.at);
-    cr_assert_eq(said.len, 0, "the compiler said: %s", said.at);
-}
-
-static void write_folder(Env *e, void *arg)
-{
-    model_library_write(e, &library.made, arg);
-}
-
 Test(library_build, its_c_compiles_by_itself_without_a_warning_and_gives_the_same_bits,
      .init = open_library, .fini = close_library)
 {
     TempDir d = temp_dir();
     BuiltModel again;
     Ids ids = heldout_ids(&model.e, 20);
-    must_work(&model.e, write_folder, d.path);
-    compile_folder(d.path, "-Wall -Wextra -Wshadow -Wstrict-prototypes");
+    library_write_test(&library, d.path);
+    library_compile_folder(&model.e, d.path, "-Wall -Wextra -Wshadow -Wstrict-prototypes");
     const float *want = library_feed(&library, ids.at, 20, true);
     built_model_load(&model.e, &again, temp_path(&d, "model.so"));
     built_model_open(&model.e, &again, NULL);
@@ -231,8 +209,9 @@ Test(library_build, a_library_for_another_cpu_says_so, .init = open_library,
     TempDir d = temp_dir();
     BuiltModel other;
     nc_error why;
-    must_work(&model.e, write_folder, d.path);
-    compile_folder(d.path, "-D__XOP__ -D__TBM__"); /* no CPU has them any more */
+    library_write_test(&library, d.path);
+    library_compile_folder(&model.e, d.path,
+                           "-D__XOP__ -D__TBM__"); /* no CPU has them any more */
     void *handle = dlopen(temp_path(&d, "model.so"), RTLD_NOW);
     nc_model *(*open)(const nc_options *, nc_error *) =
         (nc_model * (*)(const nc_options *, nc_error *)) dlsym(handle, "nc_open");

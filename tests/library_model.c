@@ -129,20 +129,37 @@ Test(library_model, logits_are_the_engines_bit_for_bit)
     close_both(&l);
 }
 
-Test(library_model, one_thread_and_two_give_the_same_bits)
+static void same_as(TestLibrary *one, const nc_options *options)
 {
-    TestLibrary one, two;
-    open_scheduled(&one, TINY, 1);
-    two = (TestLibrary){.picker = &defaults, .options = {.n_threads = 2}};
-    library_open_test(&two, &model);
+    TestLibrary other = {.picker = &defaults, .options = *options};
+    library_open_test(&other, &model);
     Ids ids = heldout_ids(&model.e, 50);
     int64_t v = model.c.vocab_size;
-    for (int i = 0; i < 50; i += 10) {
+    one->built.stepper.restart(&one->built.stepper);
+    for (int i = 0; i < 50; i += i < 40 ? 10 : 1) {
         bool all = i % 20 == 0;
-        same_bits(library_feed(&one, &ids.at[i], 10, all),
-                  library_feed(&two, &ids.at[i], 10, all), all ? 10 * v : v, "threads");
+        int n = i < 40 ? 10 : 1;
+        same_bits(library_feed(one, &ids.at[i], n, all),
+                  library_feed(&other, &ids.at[i], n, all), all ? n * v : v, "threads");
     }
-    built_model_close(&two.built);
+    built_model_close(&other.built);
+}
+
+static void count_call(void *ctx, int site)
+{
+    (void)site;
+    ++*(int *)ctx;
+}
+
+Test(library_model, any_number_of_threads_watched_or_not_gives_the_same_bits)
+{
+    TestLibrary one;
+    int n_calls = 0;
+    open_scheduled(&one, TINY, 1);
+    same_as(&one, &(nc_options){.n_threads = 2});
+    same_as(&one, &(nc_options){.n_threads = 3});
+    same_as(&one, &(nc_options){.n_threads = 2, .watch = count_call, .watch_ctx = &n_calls});
+    cr_assert_eq(n_calls, 14 * 57);
     close_both(&one);
 }
 

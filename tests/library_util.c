@@ -2,6 +2,7 @@
 #include "tests/library_util.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 static void make_body(Env *e, void *arg)
 {
@@ -38,16 +39,21 @@ void library_make_test(TestLibrary *l, TestModel *m)
     must_work(&m->e, make_body, l);
 }
 
-void library_open_test(TestLibrary *l, TestModel *m)
-{
-    library_make_test(l, m);
-    must_work(&m->e, open_body, l);
-}
-
 static void load_body(Env *e, void *arg)
 {
     TestLibrary *l = arg;
     built_model_load(e, &l->built, l->made.path);
+}
+
+void library_load_test(TestLibrary *l)
+{
+    must_work(&l->m->e, load_body, l);
+}
+
+void library_open_test(TestLibrary *l, TestModel *m)
+{
+    library_make_test(l, m);
+    must_work(&m->e, open_body, l);
 }
 
 NcTables library_tables(TestLibrary *l)
@@ -57,7 +63,7 @@ NcTables library_tables(TestLibrary *l)
     Arena *m = &l->m->e.model;
     NcPanel *panel = arena_dup(m, t.panel, (size_t)t.n_panels * sizeof *panel);
     const void **fixed = arena_array(m, const void *, text->n_fixed);
-    must_work(&l->m->e, load_body, l);
+    library_load_test(l);
     for (int i = 0; i < t.n_panels; i++) {
         panel[i].fill = (PackFn)dlsym(l->built.handle, text->fill[i]);
         cr_assert(panel[i].fill, "%s is missing", text->fill[i]);
@@ -77,4 +83,36 @@ const float *library_feed(TestLibrary *l, const int32_t *ids, int n, bool all)
     Err err;
     cr_assert(s->feed(s, ids, n, all, &logits, &err), "%s", err.text);
     return logits;
+}
+
+typedef struct Writing {
+    const TestLibrary *l;
+    const char *dir;
+} Writing;
+
+static void write_body(Env *e, void *arg)
+{
+    const Writing *w = arg;
+    model_library_write(e, &w->l->made, w->dir);
+}
+
+void library_write_test(TestLibrary *l, const char *dir)
+{
+    must_work(&l->m->e, write_body, &(Writing){l, dir});
+}
+
+void library_compile_folder(Env *e, const char *dir, const char *more)
+{
+    char *line = read_text(e, arena_printf(&e->model, "%s/cc.txt", dir));
+    char *argv[] = {"/bin/sh", "-c",
+                    arena_printf(&e->model, "cd %s && rm -f model.so && %.*s %s", dir,
+                                 (int)strcspn(line, "\n"), line, more),
+                    NULL};
+    Buf said;
+    int status;
+    Err err;
+    buf_init(&said, &e->model);
+    cr_assert(os_run(argv, NULL, 300000, 1 << 16, &said, &status, &err), "%s", err.text);
+    cr_assert_eq(status, 0, "%s", said.at);
+    cr_assert_eq(said.len, 0, "the compiler said: %s", said.at);
 }

@@ -18,8 +18,14 @@ typedef struct TestLibrary {
 /* Builds it with these settings (two threads), and opens it. */
 void library_open_test(TestLibrary *l, TestModel *m);
 void library_make_test(TestLibrary *l, TestModel *m); /* only builds */
+void library_load_test(TestLibrary *l);               /* what was built: not opened */
 /* Its tables with the library's own functions, to be run by this process. Loads it. */
 NcTables library_tables(TestLibrary *l);
 const float *library_feed(TestLibrary *l, const int32_t *ids, int n, bool all);
+
+/* The folder with its C; and compiled by the documented line with more flags behind it, so that model.so is its
+ * own. Asserts that the compiler says nothing. */
+void library_write_test(TestLibrary *l, const char *dir);
+void library_compile_folder(Env *e, const char *dir, const char *more);
 
 #endif

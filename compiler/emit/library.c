@@ -85,8 +85,8 @@ static void put_calls(const LibraryText *l, int program, const nc_site *site, Bu
     buf_printf(out, "static const NcCall %s_call[] = {\n", name);
     for (int i = 0; i < p->facts.n_calls; i++) {
         const NcCall *c = &p->call[i];
-        buf_printf(out, "    {%s, %d, %d, %d}, /* %d %s */\n", site[i].kernel, c->param, c->sym,
-                   c->parallel, i, site[i].site);
+        buf_printf(out, "    {%s, %d, %d, %d, %d}, /* %d %s */\n", site[i].kernel, c->param,
+                   c->sym, c->parallel, c->with_next, i, site[i].site);
     }
     buf_printf(out,
                "    {0}};\n\n/* By call: the output, then the operands. */\n"

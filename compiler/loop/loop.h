@@ -242,7 +242,8 @@ typedef struct Buffer {
     int index;         /* input, weight, output: position in the graph's list */
     const char *name;  /* input, weight, output; else NULL */
     const void *value; /* const: elements */
-    int first, last; /* TEMP: calls that write it first and read it last (first: never read) */
+    /* TEMP: the call that writes it first, and the last of the region that touches it last. */
+    int first, last;
     bool written;    /* INPUT: updates are written into the caller's memory */
     int also_output; /* INPUT, written: 1 + the output that it is in the end; 0: none */
 } Buffer;
@@ -258,6 +259,7 @@ typedef struct Call {
     Vec(Sym) sym;                /* graph symbol of each kernel symbol slot */
     Dim read_bytes, write_bytes; /* spec loop-ir 3, graph symbols */
     int node;                    /* graph node this call computes, for messages */
+    bool with_next; /* shares a parallel region with the next call: neither needs the other */
 } Call;
 
 typedef struct Program {
@@ -271,6 +273,8 @@ typedef struct Program {
 /* Adds the kernel unless an equal one is there; returns its index. */
 int program_kernel(Env *e, Program *p, Kernel *k);
 void program_lifetimes(Program *p); /* sets Buffer.first and .last from the calls */
+/* regions.c: brings calls together that may share a parallel region, with the same results. */
+void program_regions(Env *e, Program *p);
 
 /* ---- traffic.c: exact counts as polynomials -------------------------------------------------- */
 /* Of one call at these sizes, by symbol id, as its kernel's schedule stores operands: half for what it reads

@@ -3,7 +3,7 @@
  * Lowering hands in one kernel a call. Equal text is the same kernel, so 24 equal layers add
  * calls but no C. Kernels are numbered by first use, which keeps the emitted C the same for the
  * same graph. Lifetimes are what the arena plan needs: which call first writes a temporary, and
- * which call touches it last. */
+ * which region touches it last: calls of one region run at the same time. */
 #include "loop/loop.h"
 
 #include <string.h>
@@ -33,6 +33,15 @@ int program_kernel(Env *e, Program *p, Kernel *k)
     return p->kernel.n - 1;
 }
 
+/* The last call of the region that c belongs to. */
+static int region_end(const Program *p, int c)
+{
+    while (p->call.at[c].with_next) {
+        c++;
+    }
+    return c;
+}
+
 void program_lifetimes(Program *p)
 {
     for (int b = 0; b < p->buffer.n; b++) {
@@ -40,6 +49,7 @@ void program_lifetimes(Program *p)
     }
     for (int c = 0; c < p->call.n; c++) {
         const Call *call = &p->call.at[c];
+        const int end = region_end(p, c);
         Buffer *out = &p->buffer.at[call->arg.at[0].buffer];
         if (out->first < 0) {
             out->first = c;
@@ -47,7 +57,7 @@ void program_lifetimes(Program *p)
         for (int i = 0; i < call->arg.n; i++) {
             Buffer *b = &p->buffer.at[call->arg.at[i].buffer];
             check(b->kind != BUF_TEMP || b->first >= 0);
-            b->last = c;
+            b->last = end;
         }
     }
 }

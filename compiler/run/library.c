@@ -41,6 +41,7 @@ static void make_part(Env *e, const LibraryOptions *o, const PartRow *row, int64
                          .max_tokens = row->max_tokens < context ? row->max_tokens : context,
                          .all_rows = row->all_rows,
                          .program = compile_model(&c, g)};
+    program_regions(e, out->program);
 }
 
 /* Where it lies, whoever asks from wherever. */

@@ -222,7 +222,7 @@ static void add_call(Maker *k, Lists *l, const Call *call)
     const Kernel *kernel = l->part->program->kernel.at[call->kernel];
     add_kernel(k, kernel);
     *vec_push(k->m, &l->call) =
-        (NcCall){NULL, l->param.n, add_syms(k, l, call), kernel->parallel};
+        (NcCall){NULL, l->param.n, add_syms(k, l, call), kernel->parallel, call->with_next};
     for (int i = 0; i < call->arg.n; i++) {
         add_param(k, l, kernel, call, i);
     }
@@ -307,6 +307,21 @@ static void plan_part(Maker *k, LibraryPart *part)
     }
 }
 
+/* Regions with a call that is run on all threads. */
+static int count_joins(const NcCall *call, int n_calls)
+{
+    int n = 0;
+    bool parallel = false;
+    for (int i = 0; i < n_calls; i++) {
+        parallel = parallel || call[i].parallel;
+        if (!call[i].with_next) {
+            n += parallel;
+            parallel = false;
+        }
+    }
+    return n;
+}
+
 static NcProgram make_program(Maker *k, int index)
 {
     LibraryPart *part = &k->parts->part[index];
@@ -316,8 +331,8 @@ static NcProgram make_program(Maker *k, int index)
     plan_part(k, part);
     for (int i = 0; i < p->call.n; i++) {
         add_call(k, &l, &p->call.at[i]);
-        f.n_joins += l.call.at[i].parallel;
     }
+    f.n_joins = count_joins(l.call.at, l.call.n);
     add_sites(k, index);
     f.arena_bytes = part->plan.arena_bytes;
     f.bytes_first = bytes_at_one(k, p, 0);

@@ -54,7 +54,7 @@ typedef struct nc_options {
     void *note_ctx;
     const volatile int *stop; /* not 0: a call ends between two kernels; may be NULL */
     /* After each kernel, with the number of its call in nc_facts.site, on the calling thread; may
-     * be NULL. */
+     * be NULL. Else threads meet only behind calls that need nothing of each other. */
     void (*watch)(void *ctx, int site);
     void *watch_ctx;
 } nc_options;
@@ -64,7 +64,7 @@ typedef struct nc_program {
     const char *name;    /* decode, prefill, score */
     int64_t max_tokens;  /* at once; longer inputs are fed in parts of this size */
     int n_calls;         /* of kernels */
-    int n_joins;         /* of them run on all threads, which meet afterwards */
+    int n_joins;         /* how often all threads meet: behind one or more calls */
     int64_t arena_bytes; /* temporaries */
     /* Bytes that kernels read and write for one token: rising with its position. */
     int64_t bytes_first, bytes_last;

@@ -2,13 +2,15 @@
  *
  * Everything that a step needs is laid out when the model is opened: one flat list of addresses and
  * one of sizes for each program. A step writes the few sizes and addresses that depend on its
- * position, and then is a loop over functions. It allocates nothing, takes no lock and makes no
- * system call but one for each thread that has fallen asleep. Temporaries lie at the places that
+ * position, and then is a loop over regions: calls that every thread runs one after another and
+ * behind which all meet. It allocates nothing, takes no lock and makes no system call but one for
+ * each thread that has fallen asleep. Temporaries lie at the places that
  * the builder chose for the largest sizes; keys and values are appended in place, so a call that
  * fails has changed nothing that will be read. */
 #include "runtime/runtime.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -206,26 +208,76 @@ static int first_site(const NcTables *t, const NcProgram *p)
     return n;
 }
 
-/* Every kernel in order; the arguments are in the lists. */
+typedef struct Region { /* calls that need nothing of each other */
+    const NcCall *call;
+    const Lists *l;
+    int n;
+    bool parallel;           /* one of them is worth waking others for */
+    _Atomic uint64_t failed; /* the first that did, counted from the last, before its code */
+} Region;
+
+/* Those that start here; alone where each is watched. */
+static Region region_at(const nc_model *m, const NcCall *call, const Lists *l)
+{
+    Region r = {.call = call, .l = l};
+    do {
+        r.parallel = r.parallel || call[r.n].parallel;
+    } while (call[r.n++].with_next && !m->watch);
+    return r;
+}
+
+static void note_failure(Region *r, int i, int32_t code)
+{
+    uint64_t now = (uint64_t)(r->n - i) << 32 | (uint32_t)code;
+    uint64_t worst = atomic_load_explicit(&r->failed, memory_order_relaxed);
+    while (now > worst && !atomic_compare_exchange_weak(&r->failed, &worst, now)) {
+    }
+}
+
+/* This thread's share: its part of each parallel call, and whole ones in turn. */
+static void run_part_of_region(void *ctx, int part, int n_parts)
+{
+    Region *r = ctx;
+    for (int i = 0, n_whole = 0; i < r->n; i++) {
+        const NcCall *c = &r->call[i];
+        if (c->parallel || n_whole++ % n_parts == part) {
+            int32_t code = c->fn(r->l->param + c->param, r->l->sym + c->sym,
+                                 c->parallel ? part : 0, c->parallel ? n_parts : 1);
+            if (code != 0) {
+                note_failure(r, i, code);
+            }
+        }
+    }
+}
+
+static void run_region(const nc_model *m, Region *r)
+{
+    if (m->pool && r->parallel) {
+        pool_run(m->pool, run_part_of_region, r);
+    } else {
+        run_part_of_region(r, 0, 1);
+    }
+}
+
+/* Region by region, in order; the arguments are in the lists. */
 static nc_code run_program(const nc_model *m, const NcProgram *p, const Lists *l,
                            nc_error *error)
 {
     const int site = m->watch ? first_site(m->t, p) : 0;
-    for (int i = 0; i < p->facts.n_calls; i++) {
-        const NcCall *c = &p->call[i];
-        void *const *param = l->param + c->param;
-        const int64_t *sym = l->sym + c->sym;
+    for (int i = 0; i < p->facts.n_calls;) {
+        Region r = region_at(m, &p->call[i], l);
         if (m->stop && *m->stop) {
             return nc_refuse(error, NC_STOPPED, "Stopped.");
         }
-        int32_t code = m->pool && c->parallel ? pool_kernel(m->pool, c->fn, param, sym)
-                                              : c->fn(param, sym, 0, 1);
-        if (code != 0) {
-            return nc_refuse(error, NC_BROKEN, "Call %d of %s ended with code %d.", i,
-                             p->facts.name, (int)code);
+        run_region(m, &r);
+        i += r.n;
+        if (r.failed != 0) {
+            return nc_refuse(error, NC_BROKEN, "Call %d of %s ended with code %d.",
+                             i - (int)(r.failed >> 32), p->facts.name,
+                             (int)(int32_t)(uint32_t)r.failed);
         }
         if (m->watch) {
-            m->watch(m->watch_ctx, site + i);
+            m->watch(m->watch_ctx, site + i - 1);
         }
     }
     return NC_OK;

@@ -79,6 +79,7 @@ typedef struct NcCall {
     int param; /* the first of its parameters, the output */
     int sym;   /* the first of its symbols, in NcProgram.sym */
     bool parallel;
+    bool with_next; /* threads do not meet between this call and the next */
 } NcCall;
 
 typedef struct NcProgram {

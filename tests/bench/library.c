@@ -6,102 +6,16 @@
 #include "model/model.h"
 #include "run/run.h"
 #include "schedules/schedules.h"
+#include "tests/emptied.h"
 #include "tuner/measure.h"
 #include "tuner/stat.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-
-#define CONFIG "tests/data/qwen2.5/config.json"
-
-enum { STEPS = 2000, FIRST_PAST = 17, CONTEXT = 4096, HEADER_BYTES = 8 };
-
-/* ---- weights without data ---- */
-
-static int by_name(const void *a, const void *b)
-{
-    const FileTensor *const *x = a, *const *y = b;
-    return strcmp((*x)->name, (*y)->name);
-}
-
-static uint64_t elements(const TensorSpec *s)
-{
-    return (uint64_t)(s->dim[0] * (s->rank > 1 ? s->dim[1] : 1));
-}
-
-static Checkpoint without_data(Env *e, const Config *c)
-{
-    int n;
-    const TensorSpec *spec = config_tensors(e, c, &n);
-    Checkpoint out = {.path = "weights"};
-    size_t bytes = HEADER_BYTES;
-    for (int i = 0; i < n; i++) {
-        bytes += elements(&spec[i]) * 2;
-    }
-    const uint8_t *map =
-        mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map == MAP_FAILED) {
-        die("There is no address space for %zu bytes: %m.", bytes);
-    }
-    *vec_push(&e->model, &out.shards) = (Shard){"weights", map, bytes};
-    out.tensors.at = arena_array(&e->model, FileTensor, n);
-    out.tensors.n = n;
-    out.by_name = arena_array(&e->model, const FileTensor *, n);
-    map += HEADER_BYTES;
-    for (int i = 0; i < n; i++) {
-        FileTensor *t = &out.tensors.at[i];
-        *t = (FileTensor){.name = spec[i].name,
-                          .name_len = strlen(spec[i].name),
-                          .dtype = FD_BF16,
-                          .rank = spec[i].rank,
-                          .dim = {spec[i].dim[0], spec[i].dim[1]},
-                          .end = elements(&spec[i]) * 2,
-                          .data = map};
-        map += t->end;
-        out.by_name[i] = t;
-    }
-    qsort(out.by_name, (size_t)n, sizeof *out.by_name, by_name);
-    return out;
-}
-
-/* ---- tables without work ---- */
+enum { STEPS = 2000, FIRST_PAST = 17, CONTEXT = 4096 };
 
 static int32_t no_kernel(void *const *params, const int64_t *syms, int part, int n_parts)
 {
     (void)params, (void)syms, (void)part, (void)n_parts;
     return 0;
-}
-
-/* The same, but that no weight has elements and no kernel does anything. */
-static NcTables emptied(Env *e, const LibraryText *text)
-{
-    const NcTables *t = text->tables;
-    NcTables out = *t;
-    NcProgram *program =
-        arena_dup(&e->model, t->program, sizeof *program * (size_t)t->facts->n_programs);
-    NcWeight *weight = arena_dup(&e->model, t->weight, sizeof *weight * (size_t)t->n_weights);
-    for (int i = 0; i < t->n_weights; i++) {
-        weight[i].count = 0;
-    }
-    for (int i = 0; i < t->facts->n_programs; i++) {
-        size_t n = (size_t)program[i].facts.n_calls;
-        NcCall *call = arena_dup(&e->model, program[i].call, sizeof *call * n);
-        for (size_t k = 0; k < n; k++) {
-            call[k].fn = no_kernel;
-        }
-        program[i].call = call;
-    }
-    const void **fixed = arena_array(&e->model, const void *, text->n_fixed);
-    for (int i = 0; i < text->n_fixed; i++) {
-        fixed[i] = text->fixed[i]->value;
-    }
-    out.fixed = fixed;
-    out.program = program;
-    out.weight = weight;
-    out.n_shards = out.n_panels = 0;
-    out.needs = NULL;
-    return out;
 }
 
 static void compile(Env *e, const Machine *m, const Config *config, const Checkpoint *file,
@@ -180,16 +94,16 @@ static void bench(Env *e, void *arg)
     ModelLibrary l;
     (void)arg;
     machine_read(e, "", &m);
-    Config config = config_read(e, CONFIG);
+    Config config = config_read(e, EMPTIED_CONFIG);
     Checkpoint file = without_data(e, &config);
     compile(e, &m, &config, &file, &l);
-    NcTables t = emptied(e, &l.text);
+    NcTables t = emptied(e, &l.text, no_kernel);
     printf("# A library's decode step without its kernels\n\n%s, %d threads (bound by %s). "
            "Model: %s.\n\n"
            "| threads | calls | joins | fork and join, ns | step, us | quartile | quartile | "
            "bar | met |\n"
            "|---:|---:|---:|---:|---:|---:|---:|---:|---|\n",
-           m.brand, m.n_threads, m.bound_by, CONFIG);
+           m.brand, m.n_threads, m.bound_by, EMPTIED_CONFIG);
     for (int n = 1; n <= m.n_threads; n = n < m.n_threads ? m.n_threads : n + 1) {
         bench_steps(e, &m, &t, n);
     }
