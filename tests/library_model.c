@@ -227,6 +227,25 @@ Test(library_model, panels_of_bf16_give_the_bits_of_f32)
     stored_both_ways(true);
 }
 
+/* One row, many rows and the gather read the same memory. */
+Test(library_model, each_weight_lies_in_memory_once)
+{
+    TestLibrary l = {.picker = &defaults, .panels = true};
+    test_model_open(&model, TINY);
+    defaults = picker_default();
+    library_make_test(&l, &model);
+    const NcTables *t = l.made.text.tables;
+    cr_assert_gt(t->n_panels, 0);
+    for (int i = 0; i < t->n_weights; i++) {
+        int n = t->weight[i].kept;
+        for (int k = 0; k < t->n_panels; k++) {
+            n += t->panel[k].from.base == NC_WEIGHT && t->panel[k].from.index == i;
+        }
+        cr_expect_eq(n, 1, "%s lies there %d times", t->weight[i].name, n);
+    }
+    test_model_close(&model);
+}
+
 Test(library_model, panels_do_not_change_the_golden_logits)
 {
     TestLibrary l = {.picker = &defaults, .panels = true};

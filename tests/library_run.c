@@ -62,6 +62,8 @@ static void compile(Env *e, void *arg)
     *config = config_read(e, EMPTIED_CONFIG);
     *file = without_data(e, config);
     defaults = picker_default();
+    static Toolchain tc;
+    tc = (Toolchain){.version = "none", .target = target_generic()};
     LibraryOptions o = {.dir = ".",
                         .config = config,
                         .file = file,
@@ -73,7 +75,7 @@ static void compile(Env *e, void *arg)
                                  .l3_bytes = 32 << 20,
                                  .n_threads = 2,
                                  .in_place = true},
-                        .target = target_generic(),
+                        .tc = &tc,
                         .at_usual_sizes = true};
     model_library_compile(e, &o, &library);
     tables = emptied(e, &library.text, noting_kernel);
