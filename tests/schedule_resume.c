@@ -117,6 +117,37 @@ static const Kernel *of_bytes(Env *e)
                           "    y[m*8 + n] = acc0\n");
 }
 
+/* ---- panels ---- */
+
+static const char *panels_of(Env *e, const Kernel *naive, const char *schedule)
+{
+    Buf text;
+    bench_add(&bench, naive, schedule);
+    buf_init(&text, &e->model);
+    emit_pack(e, bench.at[bench.n - 1].k, target_generic(), 2, "pack", &text);
+    return text.at;
+}
+
+static void layouts(Env *e, void *arg)
+{
+    const Kernel *k = matmul(e);
+    (void)arg;
+    const char *whole = panels_of(e, k, "pack b n,k"),
+               *halves = panels_of(e, k, "split n 8 peel; pack b n.o,n.i,k"),
+               *quarters = panels_of(e, k, "split n 8; split n.i 4; pack b n.o,n.i.o,n.i.i,k");
+    cr_expect_str_eq(halves, whole);
+    cr_expect_str_eq(quarters, whole);
+    cr_expect_str_neq(panels_of(e, k, "split n 8 peel; pack b n.i,n.o,k"), whole, "turned");
+    cr_expect_str_neq(panels_of(e, k, "split n 8 peel; pack b n.o,k,n.i"), whole, "apart");
+    cr_expect_str_neq(panels_of(e, k, "split k 8 peel; pack b n,k.o,k.i"), whole, "a rest");
+}
+
+/* A model's panels of one layout are one: their text says so, however the loops are split. */
+Test(schedule_resume, halves_side_by_side_are_laid_out_as_the_whole)
+{
+    must_work(&env, layouts, NULL);
+}
+
 static const Kernel *of_any_length(Env *e)
 {
     return kernel_from(e, "kernel reduce\ny: f32[s0]\nx0: f32[s0*s1]\naxis i space s0\naxis r "
