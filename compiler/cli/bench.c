@@ -365,6 +365,7 @@ enum {
     KEY_SWEEP,
     KEY_LIB,
     KEY_VS,
+    KEY_LLAMA,
     KEY_PROFILE
 };
 
@@ -383,6 +384,10 @@ static const struct argp_option options[] = {
      "lay then",
      0},
     {"vs", KEY_VS, "FILE", 0, "with --lib: and this one, in turns with it", 0},
+    {"vs-llama", KEY_LLAMA, "GGUF", 0,
+     "with --lib: in turns with llama.cpp's llama-bench, which $LLAMA_BENCH names, on this "
+     "file",
+     0},
     {"profile", KEY_PROFILE, NULL, 0, "with --lib: only what each of its kernels takes", 0},
     {"threads", KEY_THREADS, "N", 0, "default: all that this process may use", 0},
     {"regime", KEY_REGIME, "hot|cold", 0,
@@ -426,6 +431,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'k': o->kernel = arg; return 0;
     case KEY_LIB: o->library.lib[0] = arg; return 0;
     case KEY_VS: o->library.lib[1] = arg; return 0;
+    case KEY_LLAMA: o->library.llama = arg; return 0;
     case KEY_PROFILE: o->library.profile = true; return 0;
     case 's':
         if (o->n_schedules == MAX_ENTRIES) {
@@ -445,11 +451,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG: o->source.path = arg; return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
     case ARGP_KEY_END:
         o->format = o->source.format;
-        if (o->library.lib[0]
-                ? o->peaks || o->m || o->kernel
-                : o->library.lib[1] || o->library.profile || o->library.pack.wanted) {
-            argp_error(state, "--lib stands alone, and --vs, --profile and --pack-file go "
-                              "with it");
+        if (o->library.lib[0] ? o->peaks || o->m || o->kernel
+                              : o->library.lib[1] || o->library.llama || o->library.profile ||
+                                    o->library.pack.wanted) {
+            argp_error(state, "--lib stands alone, and --vs, --vs-llama, --profile and "
+                              "--pack-file go with it");
+        } else if ((o->library.lib[1] != NULL) + (o->library.llama != NULL) +
+                       o->library.profile >
+                   1) {
+            argp_error(state, "one of --vs, --vs-llama and --profile");
         } else if (o->library.lib[1] && o->library.pack.file) {
             argp_error(state, "with --vs each library has its own --pack-file");
         } else if (o->library.lib[0]) {
@@ -487,7 +497,10 @@ int cmd_bench(int argc, char **argv)
         l->n_blocks = o.n_blocks;
         l->seed = o.seed;
         l->format = o.format;
-        return cli_run(l->profile ? bench_profile : bench_library, l);
+        return cli_run(l->llama     ? bench_llama
+                       : l->profile ? bench_profile
+                                    : bench_library,
+                       l);
     }
     return cli_run(bench_body, &o);
 }

@@ -55,19 +55,38 @@ void rivals_add(Env *e, Rivals *r, const Place *at, const int64_t mnk[3], void *
 void rival_run(void *rival); /* one call; takes the next copy */
 void rivals_close(Rivals *r);
 
-/* ---- bench_library.c, bench_profile.c: a built model ---- */
+/* ---- bench_library.c, bench_profile.c, bench_llama.c: a built model ---- */
 typedef struct LibraryBench {
     const char *lib[2];  /* the second: in turns with the first; NULL: none */
+    const char *llama;   /* a GGUF file: in turns with llama-bench; NULL: not */
     const char *weights; /* the model's folder; NULL: the libraries' own */
     bool profile;        /* what each kernel takes, of the first */
     PackOptions pack;
-    int n_threads;       /* 0: as the libraries say */
+    int n_threads; /* 0: as the libraries say */
     int n_blocks;
     uint64_t seed;
     Format format;
 } LibraryBench;
 void bench_library(Env *e, void *options); /* a LibraryBench */
 void bench_profile(Env *e, void *options);
+void bench_llama(Env *e, void *options);
+
+enum { N_LIBRARY_WORKS = 5 };
+typedef struct LibraryWork { /* so many tokens at once, behind so many */
+    const char *name;
+    int n, at;
+} LibraryWork;
+extern const LibraryWork library_works[N_LIBRARY_WORKS];
+
+typedef struct LibrarySide { /* a library that does it */
+    BuiltModel built;
+    const LibraryWork *work;
+    int32_t *ids; /* as many as its context holds */
+    Err err;      /* of the first call that failed */
+    bool failed;
+} LibrarySide;
+void library_side_open(Env *e, const LibraryBench *b, int i, LibrarySide *s);
+bool library_side_feed(LibrarySide *s, int at, int n); /* false: failed, now or before */
 
 /* ---- bench_peaks.c ---- */
 void bench_peaks(Env *e, const Machine *m, Pool *pool, Format format);

@@ -10,28 +10,15 @@
 
 enum { BLOCK_NS = 400000000 };
 
-typedef struct Work { /* so many tokens at once, behind so many */
-    const char *name;
-    int n, at;
-} Work;
-
-static const Work works[] = {
+const LibraryWork library_works[N_LIBRARY_WORKS] = {
     {"prefill 64", 64, 0},   {"prefill 128", 128, 0},   {"prefill 512", 512, 0},
     {"decode at 16", 1, 16}, {"decode at 512", 1, 512},
 };
 
-typedef struct Side { /* a library that does it */
-    BuiltModel built;
-    const Work *work;
-    int32_t *ids;
-    Err err; /* of the first call that failed */
-    bool failed;
-} Side;
-
 typedef struct LibraryRace {
     const LibraryBench *o;
     Machine machine;
-    Side side[2];
+    LibrarySide side[2];
     int n;
     Pool *pool; /* of the probes */
     Ring ring;
@@ -40,7 +27,7 @@ typedef struct LibraryRace {
 
 /* ---- what is timed ---- */
 
-static bool feed(Side *s, int at, int n)
+bool library_side_feed(LibrarySide *s, int at, int n)
 {
     const float *logits;
     Stepper *step = &s->built.stepper;
@@ -51,11 +38,11 @@ static bool feed(Side *s, int at, int n)
 
 static void do_work(void *side)
 {
-    Side *s = side;
-    feed(s, s->work->at, s->work->n);
+    LibrarySide *s = side;
+    library_side_feed(s, s->work->at, s->work->n);
 }
 
-static bool fits(const LibraryRace *r, const Work *w)
+static bool fits(const LibraryRace *r, const LibraryWork *w)
 {
     bool fits = true;
     for (int i = 0; i < r->n; i++) {
@@ -65,12 +52,12 @@ static bool fits(const LibraryRace *r, const Work *w)
 }
 
 /* What stands before the work; the same every time. */
-static void prepare(Env *e, LibraryRace *r, const Work *w)
+static void prepare(Env *e, LibraryRace *r, const LibraryWork *w)
 {
     for (int i = 0; i < r->n; i++) {
-        Side *s = &r->side[i];
+        LibrarySide *s = &r->side[i];
         s->work = w;
-        if (w->at > 0 && !feed(s, 0, w->at)) {
+        if (w->at > 0 && !library_side_feed(s, 0, w->at)) {
             fail_err(e, &s->err);
         }
     }
@@ -79,7 +66,7 @@ static void prepare(Env *e, LibraryRace *r, const Work *w)
 /* ---- a row ---- */
 
 /* Bytes of one token alone: rising evenly with its position. NaN: not one token. */
-static double token_bytes(const nc_facts *f, const Work *w)
+static double token_bytes(const nc_facts *f, const LibraryWork *w)
 {
     for (int i = 0; i < f->n_programs && w->n == 1; i++) {
         const nc_program *p = &f->program[i];
@@ -130,7 +117,7 @@ static double probed_rate(const Measured *m)
     return sum / (2 * m->n_blocks);
 }
 
-static void put_side(Env *e, LibraryRace *r, const Measured *m, const Work *w, int i)
+static void put_side(Env *e, LibraryRace *r, const Measured *m, const LibraryWork *w, int i)
 {
     Table *t = &r->table;
     Summary s = measure_summary(e, m, i);
@@ -152,7 +139,7 @@ static void put_side(Env *e, LibraryRace *r, const Measured *m, const Work *w, i
     }
 }
 
-static void race_at(Env *e, LibraryRace *r, const Work *w)
+static void race_at(Env *e, LibraryRace *r, const LibraryWork *w)
 {
     Contender c[2];
     Measured m;
@@ -182,16 +169,15 @@ static void race_at(Env *e, LibraryRace *r, const Work *w)
 
 /* ---- opening and closing ---- */
 
-static void open_side(Env *e, LibraryRace *r, int i)
+void library_side_open(Env *e, const LibraryBench *b, int i, LibrarySide *s)
 {
-    Side *s = &r->side[i];
-    nc_options o = {.weights = r->o->weights,
-                    .n_threads = r->o->n_threads,
+    nc_options o = {.weights = b->weights,
+                    .n_threads = b->n_threads,
                     .progress = terminal_progress(),
                     .progress_ctx = (void *)(uintptr_t) "reading weights",
                     .stop = &interrupted};
-    pack_use(e, &r->o->pack, r->o->lib[i], &o);
-    built_model_load(e, &s->built, r->o->lib[i]);
+    pack_use(e, &b->pack, b->lib[i], &o);
+    built_model_load(e, &s->built, b->lib[i]);
     built_model_open(e, &s->built, &o);
     s->ids = arena_array(&e->model, int32_t, s->built.facts->context);
     for (int64_t k = 0; k < s->built.facts->context; k++) {
@@ -234,17 +220,17 @@ static void race(Env *e, void *arg)
     machine_read(e, "", &r->machine);
     r->n = r->o->lib[1] ? 2 : 1;
     for (int i = 0; i < r->n; i++) {
-        open_side(e, r, i);
+        library_side_open(e, r->o, i, &r->side[i]);
     }
     int n_threads = r->o->n_threads ? r->o->n_threads : r->side[0].built.facts->n_threads;
     open_probes(e, r, n_threads);
     table_init(&r->table, &e->model, "library", (int)countof(columns) - (r->n == 2 ? 0 : 5),
                columns);
-    for (size_t i = 0; i < countof(works); i++) {
-        if (fits(r, &works[i])) {
-            race_at(e, r, &works[i]);
+    for (int i = 0; i < N_LIBRARY_WORKS; i++) {
+        if (fits(r, &library_works[i])) {
+            race_at(e, r, &library_works[i]);
         } else {
-            fprintf(stderr, "The context is too short for %s.\n", works[i].name);
+            fprintf(stderr, "The context is too short for %s.\n", library_works[i].name);
         }
     }
     print(e, r, n_threads);
