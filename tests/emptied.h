@@ -1,5 +1,6 @@
-/* emptied.h - the tables of the 24-layer model without its weights' data and its kernels' work, for who
- * looks at the run of a step only. The weights are address space: nobody reads them. */
+/* emptied.h - a library's tables with a function of ours in each kernel's place, run in this process; and
+ * those of the 24-layer model without its weights' data, for who looks at the run of a step only: they are
+ * address space, which nobody reads. */
 #ifndef NC_TESTS_EMPTIED_H
 #define NC_TESTS_EMPTIED_H
 
@@ -15,18 +16,18 @@ enum { EMPTIED_HEADER_BYTES = 8 };
 
 /* ---- weights without data ---- */
 
-static int by_name(const void *a, const void *b)
+static inline int by_name(const void *a, const void *b)
 {
     const FileTensor *const *x = a, *const *y = b;
     return strcmp((*x)->name, (*y)->name);
 }
 
-static uint64_t elements(const TensorSpec *s)
+static inline uint64_t elements(const TensorSpec *s)
 {
     return (uint64_t)(s->dim[0] * (s->rank > 1 ? s->dim[1] : 1));
 }
 
-static Checkpoint without_data(Env *e, const Config *c)
+static inline Checkpoint without_data(Env *e, const Config *c)
 {
     int n;
     const TensorSpec *spec = config_tensors(e, c, &n);
@@ -63,18 +64,15 @@ static Checkpoint without_data(Env *e, const Config *c)
 
 /* ---- tables without work ---- */
 
-/* The same, but that no weight has elements and every kernel is fn. */
-static NcTables emptied(Env *e, const LibraryText *text, KernelFn fn)
+/* The same, but that every kernel is fn. */
+static inline NcTables tables_with(Env *e, const LibraryText *text, KernelFn fn)
 {
-    const NcTables *t = text->tables;
-    NcTables out = *t;
+    NcTables out = *text->tables;
+    int n_programs = out.facts->n_programs;
     NcProgram *program =
-        arena_dup(&e->model, t->program, sizeof *program * (size_t)t->facts->n_programs);
-    NcWeight *weight = arena_dup(&e->model, t->weight, sizeof *weight * (size_t)t->n_weights);
-    for (int i = 0; i < t->n_weights; i++) {
-        weight[i].count = 0;
-    }
-    for (int i = 0; i < t->facts->n_programs; i++) {
+        arena_dup(&e->model, out.program, sizeof *program * (size_t)n_programs);
+    const void **fixed = arena_array(&e->model, const void *, text->n_fixed);
+    for (int i = 0; i < n_programs; i++) {
         size_t n = (size_t)program[i].facts.n_calls;
         NcCall *call = arena_dup(&e->model, program[i].call, sizeof *call * n);
         for (size_t k = 0; k < n; k++) {
@@ -82,15 +80,25 @@ static NcTables emptied(Env *e, const LibraryText *text, KernelFn fn)
         }
         program[i].call = call;
     }
-    const void **fixed = arena_array(&e->model, const void *, text->n_fixed);
     for (int i = 0; i < text->n_fixed; i++) {
         fixed[i] = text->fixed[i]->value;
     }
     out.fixed = fixed;
     out.program = program;
+    out.needs = NULL;
+    return out;
+}
+
+/* And no weight has elements. */
+static inline NcTables emptied(Env *e, const LibraryText *text, KernelFn fn)
+{
+    NcTables out = tables_with(e, text, fn);
+    NcWeight *weight = arena_dup(&e->model, out.weight, sizeof *weight * (size_t)out.n_weights);
+    for (int i = 0; i < out.n_weights; i++) {
+        weight[i].count = 0;
+    }
     out.weight = weight;
     out.n_shards = out.n_panels = 0;
-    out.needs = NULL;
     return out;
 }
 

@@ -190,7 +190,8 @@ Test(library_build, its_c_compiles_by_itself_without_a_warning_and_gives_the_sam
     BuiltModel again;
     Ids ids = heldout_ids(&model.e, 20);
     library_write_test(&library, d.path);
-    library_compile_folder(&model.e, d.path, "-Wall -Wextra -Wshadow -Wstrict-prototypes");
+    library_compile_folder(&model.e, d.path, NULL,
+                           "-Wall -Wextra -Wshadow -Wstrict-prototypes");
     const float *want = library_feed(&library, ids.at, 20, true);
     built_model_load(&model.e, &again, temp_path(&d, "model.so"));
     built_model_open(&model.e, &again, NULL);
@@ -210,7 +211,7 @@ Test(library_build, a_library_for_another_cpu_says_so, .init = open_library,
     BuiltModel other;
     nc_error why;
     library_write_test(&library, d.path);
-    library_compile_folder(&model.e, d.path,
+    library_compile_folder(&model.e, d.path, NULL,
                            "-D__XOP__ -D__TBM__"); /* no CPU has them any more */
     void *handle = dlopen(temp_path(&d, "model.so"), RTLD_NOW);
     nc_model *(*open)(const nc_options *, nc_error *) =

@@ -23,15 +23,16 @@ typedef struct Note {
 } Note;
 
 static Note note[MOST_NOTES];
-static _Atomic int n_notes, n_begun;
-static void *const *first_param; /* of the program's first call */
+static _Atomic int n_notes;
+static _Atomic(void *const *)
+    first_param; /* of the first call, which each thread begins with */
 static const NcProgram *running;
 static int failing[2] = {-1, -1}; /* calls that do */
 
 static int call_of(void *const *params)
 {
     int i = 0;
-    while (running->call[i].param != params - first_param) {
+    while (running->call[i].param != params - atomic_load(&first_param)) {
         i++;
     }
     return i;
@@ -41,9 +42,8 @@ static int32_t noting_kernel(void *const *params, const int64_t *syms, int part,
 {
     (void)syms;
     int n_before = atomic_load(&n_notes);
-    if (atomic_fetch_add(&n_begun, 1) == 0) {
-        first_param = params; /* the first region is one thread's */
-    }
+    void *const *none = NULL;
+    atomic_compare_exchange_strong(&first_param, &none, params);
     int call = call_of(params);
     int at = atomic_fetch_add(&n_notes, 1);
     cr_assert_lt(at, MOST_NOTES);
@@ -96,7 +96,7 @@ static nc_code feed(nc_model *m, int64_t at, int n, nc_error *why)
     const float *logits;
     running = &tables.program[n == 1 ? DECODE : PREFILL];
     atomic_store(&n_notes, 0);
-    atomic_store(&n_begun, 0);
+    atomic_store(&first_param, NULL);
     return runtime_feed(m, at, ids, n, false, NULL, &logits, why);
 }
 

@@ -257,7 +257,7 @@ static void *counting_library(const char *dir)
     }
     cr_assert(os_write_file(arena_printf(&model.e.model, "%s/count.c", dir), c.at, c.len, &err),
               "%s", err.text);
-    library_compile_folder(&model.e, dir, flags.at);
+    library_compile_folder(&model.e, dir, NULL, flags.at);
     void *handle = dlopen(arena_printf(&model.e.model, "%s/model.so", dir), RTLD_NOW);
     cr_assert(handle, "%s", dlerror());
     return handle;

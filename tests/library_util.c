@@ -2,6 +2,8 @@
 #include "tests/library_util.h"
 
 #include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static void make_body(Env *e, void *arg)
@@ -101,18 +103,33 @@ void library_write_test(TestLibrary *l, const char *dir)
     must_work(&l->m->e, write_body, &(Writing){l, dir});
 }
 
-void library_compile_folder(Env *e, const char *dir, const char *more)
+const char *shell(Env *e, int *status, const char *fmt, ...)
 {
-    char *line = read_text(e, arena_printf(&e->model, "%s/cc.txt", dir));
-    char *argv[] = {"/bin/sh", "-c",
-                    arena_printf(&e->model, "cd %s && rm -f model.so && %.*s %s", dir,
-                                 (int)strcspn(line, "\n"), line, more),
-                    NULL};
+    va_list ap;
+    char command[4096];
+    char *argv[] = {"/bin/sh", "-c", command, NULL};
     Buf said;
-    int status;
     Err err;
+    va_start(ap, fmt);
+    int n = vsnprintf(command, sizeof command, fmt, ap);
+    va_end(ap);
+    cr_assert_lt(n, (int)sizeof command);
     buf_init(&said, &e->model);
-    cr_assert(os_run(argv, NULL, 300000, 1 << 16, &said, &status, &err), "%s", err.text);
-    cr_assert_eq(status, 0, "%s", said.at);
-    cr_assert_eq(said.len, 0, "the compiler said: %s", said.at);
+    cr_assert(os_run(argv, NULL, 600000, 1 << 20, &said, status, &err), "%s", err.text);
+    return said.len ? said.at : "";
+}
+
+void library_compile_folder(Env *e, const char *dir, const char *out, const char *more)
+{
+    static const char usual[] = "-shared -o model.so";
+    char *line = read_text(e, arena_printf(&e->model, "%s/cc.txt", dir));
+    char *at = strstr(line, usual);
+    int status;
+    cr_assert(at, "%s", line);
+    at += strlen(usual);
+    const char *said = shell(e, &status, "cd %s && rm -f model.so && %.*s %s %.*s %s", dir,
+                             (int)(at - line - (ptrdiff_t)strlen(usual)), line,
+                             out ? out : usual, (int)strcspn(at, "\n"), at, more);
+    cr_assert_eq(status, 0, "%s", said);
+    cr_assert_eq(strlen(said), 0, "the compiler said: %s", said);
 }

@@ -23,9 +23,12 @@ void library_load_test(TestLibrary *l);               /* what was built: not ope
 NcTables library_tables(TestLibrary *l);
 const float *library_feed(TestLibrary *l, const int32_t *ids, int n, bool all);
 
-/* The folder with its C; and compiled by the documented line with more flags behind it, so that model.so is its
- * own. Asserts that the compiler says nothing. */
+/* The folder with its C. */
 void library_write_test(TestLibrary *l, const char *dir);
-void library_compile_folder(Env *e, const char *dir, const char *more);
+/* Compiles it by the documented line, with more behind it; out takes the place of "-shared -o model.so", which
+ * NULL leaves. Asserts that the compiler says nothing. */
+void library_compile_folder(Env *e, const char *dir, const char *out, const char *more);
+/* Runs a command; returns what it says, and waitpid's status. */
+const char *shell(Env *e, int *status, const char *fmt, ...) PRINTF(3, 4);
 
 #endif
