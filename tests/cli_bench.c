@@ -82,7 +82,10 @@ Test(cli_bench, a_library_alone_and_in_turns_with_another)
     r = NC(&env, "bench", "--lib", lib[0], "--profile", "--format", "csv");
     has(r, 0, "decode at 16,matmul+epilogue,mlp.gate_proj+up_proj,nc_");
     has(r, 0, "prefill 128,row,all,,");
-    has(NC(&env, "bench", "--vs", lib[0]), 2, "--lib stands alone");
+    has(NC(&env, "bench", "--vs", lib[0]), 2, "go with --lib or a model alone");
+    has(NC(&env, "bench", "--lib", lib[0], "--no-db"), 2, "--lib stands alone");
+    r = NC(&env, "bench", "tests/data/tiny-qwen2", "--no-db", "--context", "96", "--profile");
+    has(r, 0, "decode at 16");
     has(NC(&env, "bench", "--lib", "tests/data/tiny-qwen2/config.json"), 1, "cannot be loaded");
     temp_remove(&d);
 }

@@ -145,7 +145,7 @@ Test(cli_docs, completion_offers_what_help_lists)
 Test(cli_docs, completion_knows_values)
 {
     cr_expect_str_eq(completed("dump k"), " kernels keys \n");
-    cr_expect_str_eq(completed("run --by ''"), " c nest interp \n");
+    cr_expect_str_eq(completed("run --by ''"), " lib c nest interp \n");
     cr_expect_str_eq(completed("run --by = n"), " nest \n");
     cr_expect_str_eq(completed("eval --without ''"), " cse fold fuse \n");
     cr_expect_str_eq(completed("run --without ''"), " fuse cache specialise \n");

@@ -55,7 +55,7 @@ Test(cli_score, what_cannot_be_scored_is_refused)
              "no/such/file");
     declines(TALK(&env, NULL, "perplexity", "-m", TINY, "--text", TINY "/heldout.txt",
                   "--chunk", "600"),
-             1, "The model has 512 positions, too few for 600 tokens");
+             1, "The context holds 512 tokens, too few for 600");
     declines(TALK(&env, NULL, "perplexity", "-m", TINY, "-p", "a", "--chunk", "1"), 2,
              "--chunk takes");
 }
@@ -98,7 +98,7 @@ Test(cli_score, logits_that_cannot_be_made_or_written_are_refused)
     declines(TALK(&env, NULL, "logits", "-m", TINY, "--ids", "1", "-o", in_dir("no/x")), 1,
              "no/x");
     declines(TALK(&env, NULL, "logits", "-m", TINY, "--text", TINY "/heldout.txt"), 1,
-             "too few for 685 tokens");
+             "too few for 685");
 }
 
 /* ---- dump weights -------------------------------------------------------------------- */

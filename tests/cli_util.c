@@ -7,11 +7,18 @@
 
 extern char **environ;
 
-Ran nanocompile(Env *e, const char *const *words)
+char *nanocompile_program(Env *e)
 {
     const char *build = getenv("NC_BUILD");
-    char *argv[MAX_WORDS + 2] = {
-        arena_printf(&e->model, "%s/nanocompile", build ? build : "build/release")};
+    setenv("NANOCOMPILE_CACHE",
+           arena_printf(&e->model, "%s/test-cache", build ? build : "/tmp/nanocompile"), 0);
+    setenv("NANOCOMPILE_DB", "no/such.db", 0);
+    return arena_printf(&e->model, "%s/nanocompile", build ? build : "build/release");
+}
+
+Ran nanocompile(Env *e, const char *const *words)
+{
+    char *argv[MAX_WORDS + 2] = {nanocompile_program(e)};
     Buf out;
     int status;
     Err err;
@@ -20,8 +27,6 @@ Ran nanocompile(Env *e, const char *const *words)
         cr_assert(i < MAX_WORDS);
         argv[i + 1] = (char *)words[i];
     }
-    setenv("NANOCOMPILE_CACHE",
-           arena_printf(&e->model, "%s/test-cache", build ? build : "/tmp/nanocompile"), 0);
     cr_assert(os_run(argv, environ, 120000, 4 << 20, &out, &status, &err), "%s", err.text);
     return (Ran){WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.at};
 }

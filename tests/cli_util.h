@@ -12,6 +12,8 @@ typedef struct Ran {
 } Ran;
 
 /* words: the arguments behind "nanocompile", NULL at the end. */
+/* Its path. Sets a cache of the tests and no database, for whatever is started from now on. */
+char *nanocompile_program(Env *e);
 Ran nanocompile(Env *e, const char *const *words);
 #define NC(e, ...) nanocompile((e), (const char *const[]){__VA_ARGS__, NULL})
 

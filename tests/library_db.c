@@ -1,9 +1,7 @@
 /* library_db.c - a build asks the schedule database: a call site whose kernel won here gets that schedule and
  * says on what evidence, all others say what they miss; the build is recorded; a changed winner is stale. */
-#include "schedules/schedules.h"
 #include "tests/db_util.h"
 #include "tests/library_util.h"
-#include "tuner/evidence.h"
 
 #include <string.h>
 
@@ -11,28 +9,10 @@ TestSuite(library_db, .timeout = 900);
 
 static TestModel model;
 static TestLibrary library;
-static DbMachine machine;
-static DbToolchain toolchain;
 static TempDir dir;
 static const char *path, *out;
 
 enum { PREFILL = 1, QUERIES = 4 }; /* program, call */
-
-static void compile(Env *e, void *arg)
-{
-    Machine m;
-    (void)arg;
-    machine_read(e, "", &m);
-    toolchain_find(e, &library.tc);
-    db_machine_here(e, &e->model, "", &m, &machine);
-    toolchain = toolchain_row(&e->model, &library.tc);
-    LibraryOptions o = {.dir = TINY,
-                        .config = &model.c,
-                        .file = &model.w.file,
-                        .n_threads = 2,
-                        .tc = &library.tc};
-    model_library_compile(e, &o, &library.made);
-}
 
 static void start(void)
 {
@@ -40,7 +20,7 @@ static void start(void)
     dir = temp_dir();
     path = arena_str(&model.e.model, temp_path(&dir, "s.db"));
     out = arena_str(&model.e.model, temp_path(&dir, "tiny"));
-    must_work(&model.e, compile, NULL);
+    library_tables_test(&library, &model);
 }
 
 static void stop(void)
@@ -52,22 +32,7 @@ static void stop(void)
 /* The projection of queries, behind a gather, two tables and a norm; at 64 tokens. */
 static void record_winner(const char *schedule, bool same_c)
 {
-    const LibraryPart *part = &library.made.parts.part[PREFILL];
-    const Kernel *k = part->program->kernel.at[part->program->call.at[QUERIES].kernel];
-    Story s = story();
-    Schedule steps;
-    Err err;
-    cr_assert(schedule_parse(schedule, &steps, &err), "%s", err.text);
-    Kernel *scheduled = kernel_schedule(&model.e, &model.e.model, k, &steps, steps.n, &err);
-    cr_assert(scheduled, "%s", err.text);
-    s.kernel = k->text;
-    s.machine = &machine, s.toolchain = &toolchain;
-    s.schedule = schedule;
-    s.c_hash = emit_hash(&model.e, scheduled, library.made.parts.o.tc->target);
-    s.c_hash.lo ^= !same_c;
-    Db *db = open_db(&model.e, path, DB_WRITE);
-    tell(db, &s);
-    db_close(db);
+    library_record_winner(&library, path, PREFILL, QUERIES, schedule, same_c);
 }
 
 #define WINNER "split n 16 peel; order n.o m k n.i; par n.o"

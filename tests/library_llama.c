@@ -72,6 +72,6 @@ Test(library_llama, what_gives_no_rate_is_one_sentence)
     play("echo '[ { \"avg_ts\": \"fast\" } ]'");
     refused(NC(&env, "bench", "--lib", so, "--vs-llama", "x.gguf"), 1,
             "no rate (exit status 0)");
-    refused(NC(&env, "bench", "--vs-llama", "x.gguf"), 2, "--lib stands alone");
+    refused(NC(&env, "bench", "--vs-llama", "x.gguf"), 2, "go with --lib or a model alone");
     refused(NC(&env, "bench", "--lib", so, "--vs", so, "--vs-llama", "x"), 2, "one of --vs");
 }

@@ -1,12 +1,15 @@
 /* library_util.c - see library_util.h. */
 #include "tests/library_util.h"
 
+#include "tests/db_util.h"
+#include "tuner/evidence.h"
+
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static void make_body(Env *e, void *arg)
+static void tables_body(Env *e, void *arg)
 {
     TestLibrary *l = arg;
     TestModel *m = l->m;
@@ -25,6 +28,12 @@ static void make_body(Env *e, void *arg)
                         .f32 = l->f32};
     o.hint.in_place = !l->panels;
     model_library_compile(e, &o, &l->made);
+}
+
+static void make_body(Env *e, void *arg)
+{
+    TestLibrary *l = arg;
+    tables_body(e, l);
     model_library_build(e, &l->made);
 }
 
@@ -41,6 +50,45 @@ void library_make_test(TestLibrary *l, TestModel *m)
     must_work(&m->e, make_body, l);
 }
 
+void library_open_test(TestLibrary *l, TestModel *m)
+{
+    library_make_test(l, m);
+    must_work(&m->e, open_body, l);
+}
+
+void library_tables_test(TestLibrary *l, TestModel *m)
+{
+    l->m = m;
+    must_work(&m->e, tables_body, l);
+}
+
+void library_record_winner(TestLibrary *l, const char *db, int part, int call,
+                           const char *schedule, bool same_c)
+{
+    Env *e = &l->m->e;
+    const Program *p = l->made.parts.part[part].program;
+    const Kernel *k = p->kernel.at[p->call.at[call].kernel];
+    Machine m;
+    DbMachine machine;
+    DbToolchain toolchain = toolchain_row(&e->model, &l->tc);
+    Story s = story();
+    Schedule steps;
+    Err err;
+    machine_read(e, "", &m);
+    db_machine_here(e, &e->model, "", &m, &machine);
+    cr_assert(schedule_parse(schedule, &steps, &err), "%s", err.text);
+    Kernel *scheduled = kernel_schedule(e, &e->model, k, &steps, steps.n, &err);
+    cr_assert(scheduled, "%s", err.text);
+    s.kernel = k->text;
+    s.machine = &machine, s.toolchain = &toolchain;
+    s.schedule = schedule;
+    s.c_hash = emit_hash(e, scheduled, l->tc.target);
+    s.c_hash.lo ^= !same_c;
+    Db *opened = open_db(e, db, DB_WRITE);
+    tell(opened, &s);
+    db_close(opened);
+}
+
 static void load_body(Env *e, void *arg)
 {
     TestLibrary *l = arg;
@@ -50,12 +98,6 @@ static void load_body(Env *e, void *arg)
 void library_load_test(TestLibrary *l)
 {
     must_work(&l->m->e, load_body, l);
-}
-
-void library_open_test(TestLibrary *l, TestModel *m)
-{
-    library_make_test(l, m);
-    must_work(&m->e, open_body, l);
 }
 
 NcTables library_tables(TestLibrary *l)

@@ -17,8 +17,13 @@ typedef struct TestLibrary {
 
 /* Builds it with these settings (two threads), and opens it. */
 void library_open_test(TestLibrary *l, TestModel *m);
-void library_make_test(TestLibrary *l, TestModel *m); /* only builds */
-void library_load_test(TestLibrary *l);               /* what was built: not opened */
+void library_make_test(TestLibrary *l, TestModel *m);   /* only builds */
+void library_load_test(TestLibrary *l);                 /* what was built: not opened */
+void library_tables_test(TestLibrary *l, TestModel *m); /* no more than its tables */
+/* In the database: that this schedule of a call's kernel won here, at 64 tokens. same_c: and is still compiled
+ * as it was then. */
+void library_record_winner(TestLibrary *l, const char *db, int part, int call,
+                           const char *schedule, bool same_c);
 /* Its tables with the library's own functions, to be run by this process. Loads it. */
 NcTables library_tables(TestLibrary *l);
 const float *library_feed(TestLibrary *l, const int32_t *ids, int n, bool all);

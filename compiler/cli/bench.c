@@ -371,7 +371,8 @@ enum {
 
 static const struct argp_option options[] = {
     {"shape", KEY_SHAPE, "m=M,n=N,k=K", 0,
-     "the product x[m, k] times w[n, k] transposed, against OpenBLAS and hand-written kernels",
+     "instead: the product x[m, k] times w[n, k] transposed, against OpenBLAS and hand-written "
+     "kernels",
      0},
     {"kernel", 'k', "K", 0,
      "instead: this kernel of MODEL, by number, kind or hash (with --seq, --past)", 0},
@@ -379,16 +380,17 @@ static const struct argp_option options[] = {
     {"sweep", KEY_SWEEP, "N", 0,
      "and the fastest of N points of the kernel's space, found by timing each briefly", 0},
     {"lib", KEY_LIB, "FILE", 0,
-     "instead: this model.so that `nanocompile build` made; its weights are those of MODEL, "
+     "instead of MODEL's own: this model.so that `nanocompile build` made; its weights are "
+     "those of MODEL, "
      "else where they "
      "lay then",
      0},
-    {"vs", KEY_VS, "FILE", 0, "with --lib: and this one, in turns with it", 0},
+    {"vs", KEY_VS, "FILE", 0, "of a library: and this one, in turns with it", 0},
     {"vs-llama", KEY_LLAMA, "GGUF", 0,
-     "with --lib: in turns with llama.cpp's llama-bench, which $LLAMA_BENCH names, on this "
+     "of a library: in turns with llama.cpp's llama-bench, which $LLAMA_BENCH names, on this "
      "file",
      0},
-    {"profile", KEY_PROFILE, NULL, 0, "with --lib: only what each of its kernels takes", 0},
+    {"profile", KEY_PROFILE, NULL, 0, "of a library: only what each of its kernels takes", 0},
     {"threads", KEY_THREADS, "N", 0, "default: all that this process may use", 0},
     {"regime", KEY_REGIME, "hot|cold", 0,
      "weights and KV cache in the processor's caches, or as a model finds them: in a ring of "
@@ -418,6 +420,33 @@ static void parse_shape(struct argp_state *state, Options *o, const char *text)
     o->k = k;
 }
 
+/* A library: one that was named, or the model's. */
+static bool wants_library(const Options *o)
+{
+    return o->library.lib[0] || (o->source.path && !o->peaks && !o->m && !o->kernel);
+}
+
+static void check_options(struct argp_state *state, const Options *o)
+{
+    const LibraryBench *l = &o->library;
+    bool first = first_use_given(&l->first);
+    if (l->lib[0] && (o->peaks || o->m || o->kernel || first)) {
+        argp_error(state, "--lib stands alone, and is built already");
+    } else if (!wants_library(o) &&
+               (l->lib[1] || l->llama || l->profile || l->pack.wanted || first)) {
+        argp_error(state, "--vs, --vs-llama, --profile, --pack-file and --db go with --lib or "
+                          "a model alone");
+    } else if ((l->lib[1] != NULL) + (l->llama != NULL) + l->profile > 1) {
+        argp_error(state, "one of --vs, --vs-llama and --profile");
+    } else if (l->lib[1] && l->pack.file) {
+        argp_error(state, "with --vs each library has its own --pack-file");
+    } else if (!wants_library(o) && !o->peaks && !o->m && !o->kernel) {
+        argp_error(state, "say what to measure: a model, --lib, --shape, --kernel or --peaks");
+    } else if (o->kernel && !o->source.path) {
+        argp_error(state, "--kernel needs a model: a folder, a config.json or a .ncg file");
+    }
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     static const char *const regimes[] = {"hot", "cold"};
@@ -426,6 +455,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->source;
         state->child_inputs[1] = &o->library.pack;
+        state->child_inputs[2] = &o->library.first;
         return 0;
     case KEY_SHAPE: parse_shape(state, o, arg); return 0;
     case 'k': o->kernel = arg; return 0;
@@ -451,25 +481,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG: o->source.path = arg; return state->arg_num > 0 ? ARGP_ERR_UNKNOWN : 0;
     case ARGP_KEY_END:
         o->format = o->source.format;
-        if (o->library.lib[0] ? o->peaks || o->m || o->kernel
-                              : o->library.lib[1] || o->library.llama || o->library.profile ||
-                                    o->library.pack.wanted) {
-            argp_error(state, "--lib stands alone, and --vs, --vs-llama, --profile and "
-                              "--pack-file go with it");
-        } else if ((o->library.lib[1] != NULL) + (o->library.llama != NULL) +
-                       o->library.profile >
-                   1) {
-            argp_error(state, "one of --vs, --vs-llama and --profile");
-        } else if (o->library.lib[1] && o->library.pack.file) {
-            argp_error(state, "with --vs each library has its own --pack-file");
-        } else if (o->library.lib[0]) {
-            return 0;
-        }
-        if (!o->peaks && !o->m && !o->kernel) {
-            argp_error(state, "say what to measure: --shape, --kernel or --peaks");
-        } else if (o->kernel && !o->source.path) {
-            argp_error(state, "--kernel needs a model: a folder, a config.json or a .ncg file");
-        }
+        check_options(state, o);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -477,12 +489,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int cmd_bench(int argc, char **argv)
 {
-    static const struct argp_child children[] = {
-        {&source_argp, 0, NULL, 0}, {&pack_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {{&source_argp, 0, NULL, 0},
+                                                 {&pack_argp, 0, NULL, 0},
+                                                 {&first_use_argp, 0, NULL, 0},
+                                                 {0}};
     static const struct argp argp = {options,
                                      parse,
                                      "[MODEL]",
-                                     "Measures a generated kernel beside others, in random "
+                                     "Measures a model as a library, built at the first use; "
+                                     "or a generated kernel beside others, in random "
                                      "order in one process. Every kernel is "
                                      "verified before it is timed.",
                                      children,
@@ -491,16 +506,13 @@ int cmd_bench(int argc, char **argv)
     Options o = {.source = source_default(), .n_blocks = 8, .seed = 1};
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     LibraryBench *l = &o.library;
-    if (l->lib[0]) {
+    if (wants_library(&o)) {
         l->weights = o.source.path;
         l->n_threads = o.n_threads;
         l->n_blocks = o.n_blocks;
         l->seed = o.seed;
         l->format = o.format;
-        return cli_run(l->llama     ? bench_llama
-                       : l->profile ? bench_profile
-                                    : bench_library,
-                       l);
+        return cli_run(l->llama ? bench_llama : l->profile ? bench_profile : bench_library, l);
     }
     return cli_run(bench_body, &o);
 }

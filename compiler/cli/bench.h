@@ -57,17 +57,20 @@ void rivals_close(Rivals *r);
 
 /* ---- bench_library.c, bench_profile.c, bench_llama.c: a built model ---- */
 typedef struct LibraryBench {
-    const char *lib[2];  /* the second: in turns with the first; NULL: none */
+    /* The first NULL: that of the model's first use. The second: in turns with the first; NULL: none. */
+    const char *lib[2];
     const char *llama;   /* a GGUF file: in turns with llama-bench; NULL: not */
     const char *weights; /* the model's folder; NULL: the libraries' own */
     bool profile;        /* what each kernel takes, of the first */
     PackOptions pack;
+    FirstUse first;
     int n_threads; /* 0: as the libraries say */
     int n_blocks;
     uint64_t seed;
     Format format;
 } LibraryBench;
-void bench_library(Env *e, void *options); /* a LibraryBench */
+void library_bench_find(Env *e, LibraryBench *o); /* fills lib[0] */
+void bench_library(Env *e, void *options);        /* a LibraryBench */
 void bench_profile(Env *e, void *options);
 void bench_llama(Env *e, void *options);
 

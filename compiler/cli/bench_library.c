@@ -248,9 +248,18 @@ static void close_race(void *arg)
     pool_free(r->pool);
 }
 
+void library_bench_find(Env *e, LibraryBench *o)
+{
+    if (!o->lib[0]) {
+        o->first.n_threads = o->n_threads;
+        o->lib[0] = first_use_library(e, &o->first, o->weights);
+    }
+}
+
 void bench_library(Env *e, void *options)
 {
     LibraryRace r = {.o = options};
     catch_interrupt();
+    library_bench_find(e, options);
     env_finally(e, race, close_race, &r);
 }

@@ -206,5 +206,6 @@ void bench_llama(Env *e, void *options)
 {
     LlamaRace r = {.o = options};
     catch_interrupt();
+    library_bench_find(e, options);
     env_finally(e, race, close_race, &r);
 }

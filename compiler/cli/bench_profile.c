@@ -186,5 +186,6 @@ void bench_profile(Env *e, void *options)
 {
     Profile p = {.e = e, .o = options};
     catch_interrupt();
+    library_bench_find(e, options);
     env_finally(e, profile, close_profile, &p);
 }

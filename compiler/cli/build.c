@@ -29,13 +29,6 @@ static void say(const ModelLibrary *l, const char *out, uint64_t took_ns)
         (double)f->cache_bytes / 1e6);
 }
 
-typedef struct Building {
-    const BuildOptions *o;
-    Checkpoint file;
-    Picks picks;
-    BuiltModel built; /* for its pack file */
-} Building;
-
 static void require_tuned(Env *e, const Building *b)
 {
     int n = manifest_untuned(&b->picks);
@@ -51,30 +44,12 @@ static void require_tuned(Env *e, const Building *b)
     }
 }
 
-static LibraryOptions library_options(const Building *b, const Config *config, const char *dir)
-{
-    const Here *h = &b->picks.here;
-    LibraryOptions lo = {.dir = dir,
-                         .config = config,
-                         .file = &b->file,
-                         .context = b->o->context,
-                         .n_threads = h->n_threads,
-                         .n_jobs = h->machine.n_threads,
-                         .picker = b->o->naive ? NULL : &b->picks.picker,
-                         .hint = hint_of_machine(&h->machine, h->n_threads),
-                         .tc = &h->tc,
-                         .f32 = b->o->f32,
-                         .at_usual_sizes = true,
-                         .stop = &interrupted};
-    return lo;
-}
-
-static void print_manifest(Env *e, const Building *b, const ModelLibrary *l)
+static void print_manifest(Env *e, const Building *b)
 {
     Table t;
     Buf out;
     buf_init(&out, &e->model);
-    manifest_table(e, &b->picks, l, &t);
+    manifest_table(e, &b->picks, &b->library, &t);
     table_print(&t, b->o->format, &out);
     cli_flush(&out);
 }
@@ -96,42 +71,25 @@ static void build(Env *e, void *arg)
 {
     Building *b = arg;
     const BuildOptions *o = b->o;
-    const char *dir = model_dir(e, o->dir);
     uint64_t start_ns = os_now_ns();
-    ModelLibrary l;
-    PicksOf of = {&b->picks, &l};
-    Config config = config_read(e, dir);
-    checkpoint_open(e, &b->file, dir);
-    picks_open(e, &b->picks, o);
-    LibraryOptions lo = library_options(b, &config, dir);
-    lo.explain = picks_explain;
-    lo.ctx = &of;
-    model_library_compile(e, &lo, &l);
+    building_compile(e, b, model_dir(e, o->dir), true);
     require_tuned(e, b);
-    model_library_build(e, &l);
-    model_library_write(e, &l, o->out);
+    model_library_build(e, &b->library);
+    model_library_write(e, &b->library, o->out);
     uint64_t took_ns = os_now_ns() - start_ns;
-    print_manifest(e, b, &l);
-    say(&l, o->out, took_ns);
-    manifest_store(e, &b->picks, &l, took_ns);
+    print_manifest(e, b);
+    say(&b->library, o->out, took_ns);
+    manifest_store(e, &b->picks, &b->library, took_ns);
     if (o->pack.wanted) {
         write_pack(e, b);
     }
-}
-
-static void release(void *arg)
-{
-    Building *b = arg;
-    built_model_close(&b->built);
-    checkpoint_release(&b->file);
-    picks_close(&b->picks);
 }
 
 static void build_body(Env *e, void *arg)
 {
     Building b = {.o = arg};
     catch_interrupt();
-    env_finally(e, build, release, &b);
+    env_finally(e, build, building_close, &b);
 }
 
 enum {

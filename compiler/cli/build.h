@@ -36,11 +36,21 @@ void picks_close(Picks *p);
 /* The number of a part's first kernel: parts ask in turn. */
 const Picked *pick_of(const Picks *p, const LibraryParts *parts, int part, int kernel);
 bool picked_winner(const Picked *x); /* does it have the database's? */
-/* LibraryOptions.explain: ctx is a PicksOf. */
-typedef struct PicksOf {
-    const Picks *picks;
-    const ModelLibrary *library;
-} PicksOf;
+
+/* ---- build_make.c: a build as far as its C ---- */
+typedef struct Building {
+    const BuildOptions *o;
+    Config config;
+    Checkpoint file;
+    Picks picks;
+    ModelLibrary library;
+    BuiltModel built; /* where it is opened, for its pack file */
+} Building;
+
+/* at_home: the library looks for its weights in this folder, unless it is told another. */
+void building_compile(Env *e, Building *b, const char *dir, bool at_home);
+void building_close(void *building);
+/* LibraryOptions.explain; ctx is a Building. */
 void picks_explain(void *ctx, int part, int kernel, const char **outcome, const char **why);
 
 /* ---- build_manifest.c: what each call site got, as a table and as rows ---- */

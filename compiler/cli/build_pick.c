@@ -153,8 +153,8 @@ bool picked_winner(const Picked *x)
 
 void picks_explain(void *ctx, int part, int kernel, const char **outcome, const char **why)
 {
-    const PicksOf *of = ctx;
-    const Picked *x = pick_of(of->picks, &of->library->parts, part, kernel);
+    const Building *b = ctx;
+    const Picked *x = pick_of(&b->picks, &b->library.parts, part, kernel);
     if (!x) { /* naive: nobody was asked */
         return;
     }
@@ -162,7 +162,7 @@ void picks_explain(void *ctx, int part, int kernel, const char **outcome, const 
     *outcome = x->answer.outcome;
     *why = picked_winner(x)
                ? arena_printf(
-                     &of->picks->here.e->model,
+                     &b->picks.here.e->model,
                      "run %016llx, trial %lld: %.2f times as fast as the default (%.2f to "
                      "%.2f)",
                      (unsigned long long)w->run, (long long)w->trial, w->ratio, w->ratio_lo,

@@ -47,7 +47,7 @@ static void answer(Talk *t, const char *text, size_t len)
     reply_report(&r);
     if (r.made.end == END_CONTEXT) {
         fprintf(stderr, "[the context of %lld positions is full; /reset starts again]\n",
-                (long long)t->m->config.max_positions);
+                (long long)t->m->stepper->max_positions);
     }
     if (r.made.last < 0) {
         fprintf(stderr, "[your message was taken back]\n");
@@ -170,9 +170,9 @@ static const char doc[] =
     "folder's generation_config.json says.\v"
     "Needs a Qwen2 or Qwen2.5 chat model as Hugging Face serves it: a folder with config.json, "
     "generation_config.json, model.safetensors (or shards and their index), tokenizer.json and "
-    "tokenizer_config.json. The first run compiles the model's kernels, which takes some "
+    "tokenizer_config.json. The first run builds the model's library, which takes some "
     "seconds; later "
-    "ones find them in the cache.\n\n"
+    "ones find it in the cache.\n\n"
     "  nanocompile chat --model Qwen2.5-0.5B-Instruct\n\n"
     "Within it /reset starts again, /exit or Ctrl-D ends, Ctrl-C stops a reply.";
 

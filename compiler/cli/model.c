@@ -26,9 +26,12 @@ static const struct argp_option options[] = {
      "run this model.so that `nanocompile build` made; its own folder unless --model says "
      "another",
      1},
-    {"by", KEY_BY, "c|nest|interp", 0, "how to run it (default: c)", 2},
+    {"by", KEY_BY, "lib|c|nest|interp", 0,
+     "how to run it: as a library, built at the first use; its C, nests or graph in this "
+     "process (default: lib)",
+     2},
     {"without", KEY_WITHOUT, "PART,...", 0,
-     "leave out: fuse (one kernel for every node), cache (the KV cache is joined anew "
+     "not lib: leave out: fuse (one kernel for every node), cache (the KV cache is joined anew "
      "at "
      "every step), specialise (a token alone runs the kernels of any length)",
      2},
@@ -37,24 +40,45 @@ static const struct argp_option options[] = {
     {"panels", KEY_PANELS, NULL, 0,
      "c only: weights laid out again for speed, which holds them twice", 2},
     {"f32", KEY_F32, NULL, 0,
-     "c only: weights that come as BF16 are f32 in memory; twice the bytes, the same bits", 2},
+     "lib and c: weights that come as BF16 are f32 in memory; twice the bytes, the same bits",
+     2},
     {"blas", KEY_BLAS, NULL, 0, "interp only: matmul by OpenBLAS, faster, other rounding", 2},
     {"threads", KEY_THREADS, "N", 0,
-     "threads that load weights and compile (default: all it may use)", 2},
+     "threads that load weights, compile and run (default: all it may use)", 2},
     {0},
 };
 
+static void check_options(struct argp_state *state, const ModelOptions *o)
+{
+    if (o->blas && o->way != BY_INTERP) {
+        argp_error(state, "--blas goes with --by interp");
+    } else if (o->lib && (o->engine || o->f32 || first_use_given(&o->first))) {
+        argp_error(state, "--lib runs what was built: no --by, --without, --naive, --panels, "
+                          "--f32, --db, --no-db or --context");
+    } else if (o->engine && (o->pack.wanted || first_use_given(&o->first))) {
+        argp_error(state, "--pack-file, --pack-copy, --pack-check, --db, --no-db and "
+                          "--context are for libraries: no --by, --without, --naive or "
+                          "--panels");
+    }
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const ways[] = {
-        [BY_C] = "c", [BY_NEST] = "nest", [BY_INTERP] = "interp"};
+    static const char *const ways[] = {"lib", [1 + BY_C] = "c", [1 + BY_NEST] = "nest",
+                                       [1 + BY_INTERP] = "interp"};
     static const char *const stages[] = {"fuse", "cache", "specialise"};
     ModelOptions *o = state->input;
+    int by;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &o->pack; return 0;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->pack;
+        state->child_inputs[1] = &o->first;
+        return 0;
     case 'm': o->dir = arg; return 0;
     case KEY_BY:
-        o->way = (EngineWay)option_choice(state, "by", arg, countof(ways), ways);
+        by = option_choice(state, "by", arg, countof(ways), ways);
+        o->engine = by > 0;
+        o->way = by > 0 ? (EngineWay)(by - 1) : BY_C;
         return 0;
     case KEY_BLAS: o->blas = true; return 0;
     case KEY_WITHOUT:
@@ -66,19 +90,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_F32: o->f32 = true; return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
     case ARGP_KEY_END:
-        if (o->blas && o->way != BY_INTERP) {
-            argp_error(state, "--blas goes with --by interp");
-        }
-        if (o->lib && (o->way != BY_C || o->without || o->naive || o->panels || o->f32)) {
-            argp_error(state, "--lib runs what was built: no --by, --without, --naive, "
-                              "--panels or --f32");
-        }
+        o->engine = o->engine || o->without || o->naive || o->panels;
+        check_options(state, o);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
 
-static const struct argp_child children[] = {{&pack_argp, 0, NULL, 0}, {0}};
+static const struct argp_child children[] = {
+    {&pack_argp, 0, NULL, 0}, {&first_use_argp, 0, NULL, 0}, {0}};
 const struct argp model_argp = {.options = options, .parser = parse, .children = children};
 
 /* Installed beside the program, or in the source tree that it was built in. */
@@ -131,12 +151,20 @@ static Gemm gemm_of(Env *e, const ModelOptions *o)
 
 static void open_library(Env *e, Model *m)
 {
-    nc_options o = {.weights = m->o->dir,
+    FirstUse first = m->o->first;
+    const char *lib = m->o->lib;
+    if (!lib) {
+        first.n_threads = m->o->n_threads;
+        first.f32 = m->o->f32;
+        lib = first_use_library(e, &first, m->dir);
+        built_model_load(e, &m->built, lib);
+    }
+    nc_options o = {.weights = m->dir,
                     .n_threads = m->o->n_threads,
                     .progress = terminal_progress(),
                     .progress_ctx = (void *)(uintptr_t) "reading weights",
                     .stop = &interrupted};
-    pack_use(e, &m->o->pack, m->o->lib, &o);
+    pack_use(e, &m->o->pack, lib, &o);
     built_model_open(e, &m->built, &o);
     m->stepper = &m->built.stepper;
 }
@@ -185,20 +213,23 @@ static void make_engine(Env *e, Model *m, bool all)
 
 void model_load(Env *e, Model *m, bool all)
 {
-    if (m->o->lib) {
-        open_library(e, m);
-    } else {
+    if (m->o->engine) {
         make_engine(e, m, all);
+    } else {
+        open_library(e, m);
     }
 }
 
 void model_say_storage(const Model *m)
 {
     const Weights *w = &m->weights;
+    const nc_facts *f = m->built.facts;
     double f32_mb = (double)(w->f32_bytes - 2 * w->bf16_bytes) / 1e6;
     double bf16_mb = (double)w->bf16_bytes / 1e6;
-    if (m->o->lib) {
-        return; /* it has its own, of which build tells */
+    if (f) {
+        fprintf(stderr, "[weights: %.1f MB, %.1f MB of them laid out for kernels]\n",
+                (double)f->weight_bytes / 1e6, (double)f->panel_bytes / 1e6);
+        return;
     }
     fprintf(stderr, "[weights: ");
     if (w->bf16_bytes) {

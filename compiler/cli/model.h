@@ -14,11 +14,26 @@ extern const struct argp pack_argp; /* as an argp child; its input is a PackOpti
 /* For this library. What becomes of the file is said on stderr. */
 void pack_use(Env *e, const PackOptions *p, const char *lib, nc_options *o);
 
+/* ---- first_use.c: the library of a model that was built by nobody yet ------------------ */
+typedef struct FirstUse {
+    const char *db; /* NULL: the default one */
+    bool no_db;
+    int64_t context; /* 0: as build chooses */
+    int n_threads;   /* of the following argp knows nothing; 0: all */
+    bool f32;
+} FirstUse;
+
+extern const struct argp first_use_argp; /* as an argp child; its input is a FirstUse */
+bool first_use_given(const FirstUse *f); /* was any of its options? */
+/* The path of the library of this model, which may be built now; then a line on stderr says so. */
+const char *first_use_library(Env *e, const FirstUse *f, const char *dir);
+
 /* ---- model.c: a model folder, opened cheap parts first ------------------------------- */
 typedef struct ModelOptions {
     const char *dir; /* NULL: the model that comes with the program, or the library's own */
-    const char *lib; /* a built library to run; NULL: an engine */
-    EngineWay way;
+    const char *lib; /* a built library to run; NULL: that of its first use, or an engine */
+    bool engine;     /* not as a library: its parts are compiled one by one */
+    EngineWay way;   /* of an engine */
     bool blas;
     unsigned without; /* stages, model.c's own bits */
     bool naive;       /* BY_C: no schedules */
@@ -26,6 +41,7 @@ typedef struct ModelOptions {
     bool f32;         /* BY_C: weights widened when they are read from the file */
     int n_threads;    /* 0: as many as this process may use */
     PackOptions pack; /* of a built library */
+    FirstUse first;
 } ModelOptions;
 
 extern const struct argp model_argp; /* as an argp child; its input is a ModelOptions */
@@ -36,8 +52,8 @@ typedef struct Model {
     Config config;
     Tokenizer *tokenizer; /* NULL until model_tokenizer */
     Weights weights;      /* empty until model_load */
-    BuiltModel built;     /* with ModelOptions.lib; empty until model_use has loaded it */
-    Engine *engine;       /* without; NULL until model_load */
+    BuiltModel built;     /* a library; empty until model_use or model_load has loaded it */
+    Engine *engine;       /* or an engine; NULL until model_load */
     Stepper *stepper;     /* of either, after model_load */
     Pool *pool;           /* runs scheduled kernels; NULL: one thread, or naive */
 } Model;

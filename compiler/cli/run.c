@@ -131,9 +131,9 @@ static const char doc[] =
     "otherwise.\v"
     "A model folder is what Hugging Face serves: config.json, model.safetensors (or shards and "
     "their "
-    "index), tokenizer.json and, for chat, tokenizer_config.json. The first run compiles the "
+    "index), tokenizer.json and, for chat, tokenizer_config.json. The first run builds the "
     "model's "
-    "kernels, which takes some seconds; later ones find them in the cache.\n\n"
+    "library, which takes some seconds; later ones find it in the cache.\n\n"
     "  nanocompile run --model Qwen2.5-0.5B-Instruct --prompt \"What is 2+2?\"\n"
     "  nanocompile run --raw --prompt \"Once upon a time\" --temperature 0.8 --seed 7";
 

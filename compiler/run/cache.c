@@ -292,6 +292,7 @@ const char *cache_link(Env *e, Cache *c, const Toolchain *tc, const char *const 
         const char *what = arena_printf(&e->kernel, "the library of %d objects", n);
         Item item = {what, key, base, ".so", more, n + n_options + 2};
         build(e, &(Build){.c = c, .tc = tc, .item = &item, .n = 1, .n_jobs = 1});
+        c->n_linked++;
     }
     return path;
 }

@@ -74,7 +74,7 @@ void model_library_compile(Env *e, const LibraryOptions *o, ModelLibrary *l)
     }
     *l =
         (ModelLibrary){.parts = {.o = *o,
-                                 .model = whole_path(e, o->dir),
+                                 .model = o->dir ? whole_path(e, o->dir) : "",
                                  .toolchain = toolchain_text(e, o->tc),
                                  .part = arena_array(&e->model, LibraryPart, countof(part_row)),
                                  .n = countof(part_row)}};
@@ -128,6 +128,7 @@ void model_library_build(Env *e, ModelLibrary *l)
     l->object = object;
     l->path = cache_link(e, &cache, tc, object, n + 3, link, countof(link));
     l->n_built = cache.n_built;
+    l->is_new = cache.n_linked > 0;
 }
 
 /* ---- the folder that a user gets ---------------------------------------------------------------- */

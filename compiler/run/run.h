@@ -38,6 +38,7 @@ typedef struct Cache {
     /* obj/KEY.c, obj/KEY.o, lib/KEY.so, cc/KEY; KEY.log where a compiler failed. */
     const char *dir;
     int n_hits, n_built; /* objects, since cache_open */
+    int n_linked;        /* libraries that were not there */
     int n_quarantined; /* objects and libraries that were broken: renamed to *.bad, built again */
     /* Set by a signal's handler: ends a build with E_INTERRUPT; may be NULL. */
     const volatile int *stop;
@@ -141,7 +142,7 @@ typedef struct LibraryPart { /* one way through the model */
 } LibraryPart;
 
 typedef struct LibraryOptions {
-    const char *dir; /* the model's folder */
+    const char *dir; /* the model's folder; NULL: whoever opens it says */
     const Config *config;
     const Checkpoint *file; /* its weights, open */
     int64_t context;        /* positions; 0: the model's, at most 4096 */
@@ -174,6 +175,7 @@ typedef struct ModelLibrary {
         *object;      /* by kernel of text, in the cache; then three of the library's own */
     const char *path; /* in the cache */
     int n_built;      /* objects that were not there yet */
+    bool is_new;      /* nor was the library */
 } ModelLibrary;
 /* Asks the picker and makes the tables; then compiles, links and keeps it in the cache; what is there
  * already is only found. */

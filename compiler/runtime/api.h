@@ -39,7 +39,7 @@ typedef struct nc_error {
 } nc_error;
 
 typedef struct nc_options {
-    const char *weights; /* the model's folder; NULL: where it lay when the library was built */
+    const char *weights; /* the model's folder; NULL: nc_facts.model */
     int n_threads; /* 0: as many as the schedules were chosen for; the bits are the same */
     /* While weights are read and laid out, on the calling thread; may be NULL. */
     void (*progress)(void *ctx, int64_t done_bytes, int64_t total_bytes);
@@ -82,7 +82,7 @@ typedef struct nc_site {
 
 typedef struct nc_facts {
     const char *version;   /* of nanocompile */
-    const char *model;     /* the folder it was built from */
+    const char *model;     /* the folder it was built from; "": it must be told one */
     const char *cpu;       /* the vectors of its kernels: avx512, avx2, neon ... */
     const char *toolchain; /* the C compiler and the flags of its kernels */
     int64_t vocab_size;    /* floats of a row of logits */
