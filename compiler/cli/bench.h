@@ -91,6 +91,25 @@ typedef struct LibrarySide { /* a library that does it */
 void library_side_open(Env *e, const LibraryBench *b, int i, LibrarySide *s);
 bool library_side_feed(LibrarySide *s, int at, int n); /* false: failed, now or before */
 
+/* ---- bench.c, bench_options.c: the command ---- */
+#define MAX_BENCH_ENTRIES 8
+
+typedef struct BenchOptions {
+    int64_t m, n, k; /* of a product; 0: a model's kernel */
+    Source source;   /* whose kernel, where a model is named */
+    const char *kernel;
+    int n_schedules;
+    const char *schedule[MAX_BENCH_ENTRIES];
+    int n_threads; /* 0: all */
+    int n_sweep;   /* points of the space tried for one more contender */
+    bool cold, naive, peaks, bf16;
+    int n_blocks;
+    uint64_t seed;
+    Format format;
+    LibraryBench library;
+} BenchOptions;
+void bench_kernels(Env *e, void *options); /* BenchOptions */
+
 /* ---- bench_peaks.c ---- */
 void bench_peaks(Env *e, const Machine *m, Pool *pool, Format format);
 

@@ -33,7 +33,6 @@ static void compile(Env *e, const Machine *m, const Config *config, const Checkp
                         .hint = hint_of_machine(m, m->n_threads),
                         .tc = tc,
                         .at_usual_sizes = true};
-    o.hint.in_place = true;
     model_library_compile(e, &o, l);
 }
 
