@@ -62,13 +62,13 @@ void compile_one_token(Compile *c)
     c->known.value[seq] = 1;
 }
 
-void compile_at_usual_sizes(Compile *c, bool one_token)
+void compile_at_usual_sizes(Compile *c, int64_t n_tokens)
 {
     const struct {
         const char *name;
         int64_t value;
-    } size[] = {{"seq", one_token ? 1 : USUAL_PROMPT},
-                {"past", one_token ? USUAL_PAST : 0},
+    } size[] = {{"seq", n_tokens},
+                {"past", n_tokens == 1 ? USUAL_PAST : 0},
                 {"capacity", USUAL_CAPACITY}};
     for (size_t i = 0; i < countof(size); i++) {
         Sym s = sym_intern(c->env, size[i].name, strlen(size[i].name));

@@ -72,7 +72,7 @@ enum { USUAL_PROMPT = 64, USUAL_PAST = 256, USUAL_CAPACITY = 512 };
 
 /* A token fed alone: its seq is compiled in. */
 void compile_one_token(Compile *c);
-void compile_at_usual_sizes(Compile *c, bool one_token);
+void compile_at_usual_sizes(Compile *c, int64_t n_tokens);
 Program *compile_model(Compile *c, const Graph *g);
 /* Does another kernel of the program read a weight that this one reads? */
 bool weights_are_shared(const Program *p, int kernel);

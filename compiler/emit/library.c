@@ -131,9 +131,11 @@ static void put_program_facts(const nc_program *f, Buf *out)
 {
     buf_str(out, "{");
     put_text(out, f->name);
-    buf_printf(out, ", %" PRId64 ", %d, %d, %" PRId64 ", %" PRId64 ", %" PRId64 "}",
-               f->max_tokens, f->n_calls, f->n_joins, f->arena_bytes, f->bytes_first,
-               f->bytes_last);
+    buf_printf(out,
+               ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d, %" PRId64 ", %" PRId64
+               ", %" PRId64 "}",
+               f->min_tokens, f->max_tokens, f->usual_tokens, f->n_calls, f->n_joins,
+               f->arena_bytes, f->bytes_first, f->bytes_last);
 }
 
 static void put_programs(const LibraryText *l, Buf *out)
@@ -208,7 +210,7 @@ static void put_site(const nc_site *s, Buf *out)
 
 static void put_facts(const nc_facts *f, Buf *out)
 {
-    const char *const text[] = {f->version, f->model, f->cpu, f->toolchain};
+    const char *const text[] = {f->version, f->model, f->cpu, f->toolchain, f->buckets};
     const int64_t number[] = {f->vocab_size,  f->context,     f->n_threads,  f->weight_bytes,
                               f->panel_bytes, f->cache_bytes, f->arena_bytes};
     buf_str(out, "static const nc_site site[] = {\n");

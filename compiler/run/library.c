@@ -6,42 +6,79 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USUAL_CONTEXT = 4096, PREFILL_TOKENS = 512, SCORE_TOKENS = 128 };
+enum { USUAL_CONTEXT = 4096, SCORE_TOKENS = 128 };
+
+const Bucket usual_bucket = {.usual = USUAL_PROMPT, .most = 512};
 
 /* ---- programs --------------------------------------------------------------------------------- */
 
-typedef struct PartRow {
-    const char *name;
-    int64_t max_tokens;
-    bool all_rows;
-} PartRow;
-
-static const PartRow part_row[] = {
-    {"decode", 1, false},
-    {"prefill", PREFILL_TOKENS, false},
-    {"score", SCORE_TOKENS, true},
-};
-
-static void make_part(Env *e, const LibraryOptions *o, const PartRow *row, int64_t context,
-                      LibraryPart *out)
+static void compile_part(Env *e, const LibraryOptions *o, LibraryPart *part)
 {
-    Graph *g = qwen2_build(e, o->config, -1, !row->all_rows);
+    Graph *g = qwen2_build(e, o->config, -1, !part->all_rows);
     if (!o->f32) {
         graph_mark_file(o->file, g);
     }
     Compile c = {
         .env = e, .cache = true, .picker = o->picker, .hint = o->hint, .target = o->tc->target};
-    if (row->max_tokens == 1) {
+    if (part->max_tokens == 1) {
         compile_one_token(&c);
     }
     if (o->at_usual_sizes) {
-        compile_at_usual_sizes(&c, row->max_tokens == 1);
+        compile_at_usual_sizes(&c, part->usual_tokens);
+    } else {
+        part->usual_tokens = part->max_tokens == 1;
     }
-    *out = (LibraryPart){.name = row->name,
-                         .max_tokens = row->max_tokens < context ? row->max_tokens : context,
-                         .all_rows = row->all_rows,
-                         .program = compile_model(&c, g)};
-    program_regions(e, out->program);
+    part->program = compile_model(&c, g);
+    program_regions(e, part->program);
+}
+
+/* What the bucket before leaves: those with the same `most` take each other's place. */
+static int64_t least_tokens(const LibraryParts *l, int64_t most)
+{
+    int64_t least = 2;
+    for (int i = 1; i < l->n; i++) {
+        int64_t before = l->part[i].max_tokens;
+        least = before < most ? before + 1 : least;
+    }
+    return least;
+}
+
+static void add_buckets(Env *e, const LibraryOptions *o, LibraryParts *l)
+{
+    const Bucket *bucket = o->bucket ? o->bucket : &usual_bucket;
+    int n = o->bucket ? o->n_buckets : 1;
+    for (int i = 0; i < n; i++) {
+        const Bucket *b = &bucket[i];
+        int64_t most = b->most < l->o.context ? b->most : l->o.context;
+        bool reached = i == 0 || b->most == b[-1].most || b[-1].most < l->o.context;
+        if (reached) {
+            l->part[l->n] = (LibraryPart){
+                .name = n == 1 ? "prefill"
+                               : arena_printf(&e->model, "prefill_%lld", (long long)b->usual),
+                .min_tokens = least_tokens(l, most),
+                .max_tokens = most,
+                .usual_tokens = b->usual};
+            l->n++;
+        }
+    }
+}
+
+/* One token, prompts by length, rows of logits. */
+static void add_parts(Env *e, const LibraryOptions *o, LibraryParts *l)
+{
+    int64_t score = SCORE_TOKENS < l->o.context ? SCORE_TOKENS : l->o.context;
+    l->part = arena_array(&e->model, LibraryPart, (o->bucket ? o->n_buckets : 1) + 2);
+    l->part[l->n++] =
+        (LibraryPart){.name = "decode", .min_tokens = 1, .max_tokens = 1, .usual_tokens = 1};
+    add_buckets(e, o, l);
+    l->part[l->n++] = (LibraryPart){.name = "score",
+                                    .min_tokens = 1,
+                                    .max_tokens = score,
+                                    .usual_tokens = usual_bucket.usual,
+                                    .all_rows = true};
+    for (int i = 0; i < l->n; i++) {
+        compile_part(e, o, &l->part[i]);
+    }
 }
 
 /* Where it lies, whoever asks from wherever. */
@@ -72,16 +109,12 @@ void model_library_compile(Env *e, const LibraryOptions *o, ModelLibrary *l)
         fail(e, E_INPUT, "The model has %lld positions, too few for a context of %lld.",
              (long long)most, (long long)context);
     }
-    *l =
-        (ModelLibrary){.parts = {.o = *o,
-                                 .model = o->dir ? whole_path(e, o->dir) : "",
-                                 .toolchain = toolchain_text(e, o->tc),
-                                 .part = arena_array(&e->model, LibraryPart, countof(part_row)),
-                                 .n = countof(part_row)}};
+    *l = (ModelLibrary){.parts = {.o = *o,
+                                  .model = o->dir ? whole_path(e, o->dir) : "",
+                                  .toolchain = toolchain_text(e, o->tc),
+                                  .buckets = o->buckets_why ? o->buckets_why : "default"}};
     l->parts.o.context = context;
-    for (size_t i = 0; i < countof(part_row); i++) {
-        make_part(e, o, &part_row[i], context, &l->parts.part[i]);
-    }
+    add_parts(e, o, &l->parts);
     tables_make(e, &l->parts, &l->text);
 }
 

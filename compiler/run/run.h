@@ -135,11 +135,20 @@ void engine_free(Engine *g); /* NULL is fine */
 /* ---- tables.c, library.c: a model as one library ------------------------------------------------- */
 typedef struct LibraryPart { /* one way through the model */
     const char *name;
-    int64_t max_tokens;
+    int64_t min_tokens, max_tokens; /* that it is taken for, and takes at once */
+    int64_t usual_tokens;           /* that its schedules are chosen for; 0: for any */
     bool all_rows;
     Program *program;
     Plan plan; /* of the largest sizes */
 } LibraryPart;
+
+/* Prompts of so many tokens share a program: those beyond the bucket before, up to `most`. Its schedules are
+ * chosen for `usual`. */
+typedef struct Bucket {
+    int64_t usual, most;
+} Bucket;
+enum { MAX_BUCKETS = 16 };
+extern const Bucket usual_bucket; /* what tune searches for */
 
 typedef struct LibraryOptions {
     const char *dir; /* the model's folder; NULL: whoever opens it says */
@@ -151,8 +160,11 @@ typedef struct LibraryOptions {
     const Picker *picker;   /* asked for each part's kernels, part by part; NULL: naive nests */
     PickHint hint;
     const Toolchain *tc;
-    bool f32;            /* weights that come as BF16 are f32 in memory too */
-    bool at_usual_sizes; /* the picker is told those that tune searches for; else none */
+    bool f32;             /* weights that come as BF16 are f32 in memory too */
+    bool at_usual_sizes;  /* the picker is told those that tune searches for; else none */
+    const Bucket *bucket; /* by rising `most` and `usual`, no two alike; NULL: the usual one */
+    int n_buckets;
+    const char *buckets_why; /* for nc_facts; NULL: nothing was measured */
     const volatile int *stop;
     /* Why a part's kernel has its schedule: sets both texts; may be NULL. */
     void (*explain)(void *ctx, int part, int kernel, const char **outcome, const char **why);
@@ -160,8 +172,8 @@ typedef struct LibraryOptions {
 } LibraryOptions;
 
 typedef struct LibraryParts {
-    LibraryOptions o;              /* with the context that was chosen */
-    const char *model, *toolchain; /* for nc_facts */
+    LibraryOptions o;                        /* with the context that was chosen */
+    const char *model, *toolchain, *buckets; /* for nc_facts */
     LibraryPart *part;
     int n;
 } LibraryParts;

@@ -327,7 +327,11 @@ static NcProgram make_program(Maker *k, int index)
     LibraryPart *part = &k->parts->part[index];
     const Program *p = part->program;
     Lists l = {.part = part};
-    nc_program f = {.name = part->name, .max_tokens = part->max_tokens, .n_calls = p->call.n};
+    nc_program f = {.name = part->name,
+                    .min_tokens = part->min_tokens,
+                    .max_tokens = part->max_tokens,
+                    .usual_tokens = part->usual_tokens,
+                    .n_calls = p->call.n};
     plan_part(k, part);
     for (int i = 0; i < p->call.n; i++) {
         add_call(k, &l, &p->call.at[i]);
@@ -413,6 +417,7 @@ static nc_facts *make_facts(Maker *k, const NcProgram *program)
                     .model = parts->model,
                     .cpu = parts->o.tc->target->name,
                     .toolchain = parts->toolchain,
+                    .buckets = parts->buckets,
                     .vocab_size = parts->o.config->vocab_size,
                     .context = parts->o.context,
                     .n_threads = parts->o.n_threads,

@@ -57,15 +57,20 @@ typedef struct nc_options {
      * be NULL. Else threads meet only behind calls that need nothing of each other. */
     void (*watch)(void *ctx, int site);
     void *watch_ctx;
+    /* For who compares programs: prompts go through the one of this number in nc_facts, whatever
+     * their length. NULL, or less than 0: through the first that takes them at once. */
+    const volatile int *through;
 } nc_options;
 
 /* One way through the model: kernels in a fixed order, temporaries at fixed places. */
 typedef struct nc_program {
-    const char *name;    /* decode, prefill, score */
-    int64_t max_tokens;  /* at once; longer inputs are fed in parts of this size */
-    int n_calls;         /* of kernels */
-    int n_joins;         /* how often all threads meet: behind one or more calls */
-    int64_t arena_bytes; /* temporaries */
+    const char *name; /* decode, prefill or prefill_16 .., score */
+    /* So many tokens at once are fed by it; more than any program takes, in parts. */
+    int64_t min_tokens, max_tokens;
+    int64_t usual_tokens; /* that its kernels' schedules were chosen for; 0: for any number */
+    int n_calls;          /* of kernels */
+    int n_joins;          /* how often all threads meet: behind one or more calls */
+    int64_t arena_bytes;  /* temporaries */
     /* Bytes that kernels read and write for one token: rising with its position. */
     int64_t bytes_first, bytes_last;
 } nc_program;
@@ -85,6 +90,7 @@ typedef struct nc_facts {
     const char *model;     /* the folder it was built from; "": it must be told one */
     const char *cpu;       /* the vectors of its kernels: avx512, avx2, neon ... */
     const char *toolchain; /* the C compiler and the flags of its kernels */
+    const char *buckets;   /* how it was chosen which lengths of prompts share a program */
     int64_t vocab_size;    /* floats of a row of logits */
     int64_t context;       /* positions that it holds */
     int n_threads;         /* that the schedules were chosen for */

@@ -22,7 +22,7 @@ typedef struct Lists { /* of one program */
 
 struct nc_model {
     const NcTables *t;
-    const volatile int *stop;
+    const volatile int *stop, *through;
     void (*watch)(void *ctx, int site);
     void *watch_ctx;
     Pool *pool; /* NULL: one thread */
@@ -146,7 +146,11 @@ nc_model *runtime_open(const NcTables *t, const nc_options *options, nc_error *e
         nc_refuse(error, NC_NOMEM, "There is no memory for a model.");
         return NULL;
     }
-    *m = (nc_model){.t = t, .stop = o->stop, .watch = o->watch, .watch_ctx = o->watch_ctx};
+    *m = (nc_model){.t = t,
+                    .stop = o->stop,
+                    .through = o->through,
+                    .watch = o->watch,
+                    .watch_ctx = o->watch_ctx};
     if (!start_threads(m, o->n_threads > 0 ? o->n_threads : t->facts->n_threads, error) ||
         !take_memory(m, error) || !weights_read(t, o, m->pool, &m->weights, error)) {
         runtime_close(m);
@@ -283,10 +287,14 @@ static nc_code run_program(const nc_model *m, const NcProgram *p, const Lists *l
     return NC_OK;
 }
 
-/* The smallest program that takes n tokens at once, else the largest. */
-static int program_for(const NcTables *t, int64_t n, bool all)
+/* The first program that takes n tokens at once, else the last. */
+static int program_for(const nc_model *m, int64_t n, bool all)
 {
-    int best = -1;
+    const NcTables *t = m->t;
+    int best = -1, asked = m->through && !all ? *m->through : -1;
+    if (asked >= 0 && asked < t->facts->n_programs && !t->program[asked].all_rows) {
+        return asked;
+    }
     for (int i = 0; i < t->facts->n_programs; i++) {
         if (t->program[i].all_rows == all &&
             (best < 0 || t->program[best].facts.max_tokens < n)) {
@@ -355,7 +363,7 @@ nc_code runtime_feed(nc_model *m, int64_t at, const int32_t *ids, int64_t n, boo
     }
     m->n_fed = at;
     for (int64_t i = 0; i < n;) {
-        int program = program_for(m->t, n - i, all);
+        int program = program_for(m, n - i, all);
         int64_t most = m->t->program[program].facts.max_tokens, left = n - i;
         int64_t some = left < most ? left : most;
         code = feed_some(m, program, at + i, ids + i, some,

@@ -123,7 +123,7 @@ typedef struct NcPanel {
 typedef struct NcTables {
     const nc_facts *facts;
     const NcProgram
-        *program; /* facts->n_programs: by rising max_tokens, those of all rows last */
+        *program; /* facts->n_programs: by rising max_tokens, that of all rows last */
     const NcShard *shard;
     const NcWeight *weight;
     const NcPanel *panel;

@@ -241,7 +241,7 @@ static void add_model(const Workplace *w, Items *out)
         if (alone) {
             compile_one_token(&c);
         }
-        compile_at_usual_sizes(&c, alone);
+        compile_at_usual_sizes(&c, alone ? 1 : USUAL_PROMPT);
         Program *p = compile_model(&c, g);
         add_program(w, out, p, alone ? "decode" : "prefill", alone ? USUAL_PROMPT : 1, c.usual);
     }
