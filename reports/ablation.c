@@ -8,9 +8,9 @@
 #define MACHINE COLUMN_MACHINE
 #define NUMBER COLUMN_NUMBER
 
+/* A row: the winner against itself with one knob put back, by pairs. */
 const Sheet sheet_ablation = {
     "ablation",
-    "the winner against itself with one knob put back, by pairs",
     {{"run", 0, "its run"},
      {"duel", NUMBER, "its number within the run"},
      {"task", 0, "label of the task"},
@@ -29,14 +29,11 @@ static void put_change(Report *r, const Recount *c)
     double ratio = b_is_changed ? d->ratio : 1 / d->ratio;
     double lo = b_is_changed ? d->ratio_lo : 1 / d->ratio_hi,
            hi = b_is_changed ? d->ratio_hi : 1 / d->ratio_lo;
-    cell_add(r, r->people ? "%.8s" : "%s", arena_printf(r->a, "%lld", (long long)d->run));
+    cell_add_id(r, d->run);
     cell_add_int(r, d->idx);
     cell_add(r, "%s", report_label(r, d->run, d->task));
     cell_add(r, "%s", b_is_changed ? d->b_name : d->a_name);
-    cell_add(r, "%s", interval_text(r->a, ratio, lo, hi));
-    cell_add_number(r, ratio, "%.4f");
-    cell_add_number(r, lo, "%.4f");
-    cell_add_number(r, hi, "%.4f");
+    cell_add_interval(r, ratio, lo, hi);
     cell_add(r, "%s", verdict_words(verdict_from(d->verdict, b_is_changed), d->stage));
     cell_add(r, "%lld/%lld processes, %d pairs, p %.2g",
              (long long)(b_is_changed ? c->wins : c->losses), (long long)c->n, c->n_pairs,

@@ -8,9 +8,9 @@
 
 #define NUMBER COLUMN_NUMBER
 
+/* A row: a model that was compiled with this database. */
 const Sheet sheet_builds = {
     "builds",
-    "a model that was compiled with this database",
     {{"build", 0, "its id"},
      {"started", 0, "when, UTC"},
      {"model", 0, "that was compiled"},
@@ -22,9 +22,9 @@ const Sheet sheet_builds = {
      {"stale", NUMBER, "a winner whose C is not what it was"},
      {"refused", NUMBER, "a winner that lost to another site's layout"}}};
 
+/* A row: call sites of one kernel in a build. */
 const Sheet sheet_build_sites = {
     "build_sites",
-    "call sites of one kernel in a build",
     {{"program", 0, "decode, prefill or score"},
      {"first site", 0, "where in the model it is called first"},
      {"calls", NUMBER, "sites with the same kernel and schedule"},
@@ -36,9 +36,9 @@ const Sheet sheet_build_sites = {
      {"schedule", 0, "that was built"},
      {"why", 0, "in a sentence"}}};
 
+/* A row: call sites of one kernel, as two builds have it. */
 const Sheet sheet_build_compare = {
     "build_compare",
-    "call sites of one kernel, as two builds have it",
     {{"first site", 0, "program, and where in the model it is called first"},
      {"calls", NUMBER, "sites alike"},
      {"a outcome", 0, "what A has"},

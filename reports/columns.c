@@ -1,8 +1,8 @@
 /* columns.c - every column of every table, with its meaning: the sheets themselves, as a table. */
 #include "reports/reports.h"
 
+/* A row: a column of a table of this program. */
 const Sheet sheet_columns = {"columns",
-                             "a column of a table of this program",
                              {{"table", 0, "name of the table: of the array in JSON"},
                               {"column", 0, "its heading"},
                               {"for", 0, "people: text, md, tex, html; machines: csv, json"},

@@ -9,9 +9,9 @@
 #define MACHINE COLUMN_MACHINE
 #define NUMBER COLUMN_NUMBER
 
+/* A row: a task, as the two tell of it. */
 const Sheet sheet_compare = {
     "compare",
-    "a task, as the two tell of it",
     {{"task", 0, "label of the task"},
      {"sizes", 0, "values of the kernel's symbols"},
      {"threads", NUMBER, "how many threads ran it"},
@@ -196,7 +196,7 @@ static const char *machines_of(Report *r)
 
 typedef struct Files {
     Report *r;
-    Db *db[2];
+    Db *mine, *db[2];
 } Files;
 
 static void files_body(Env *e, void *arg)
@@ -220,19 +220,19 @@ static void files_body(Env *e, void *arg)
     }
 }
 
+static void close_files(void *arg)
+{
+    Files *f = arg;
+    f->r->db = f->mine;
+    db_close(f->db[0]);
+    db_close(f->db[1]);
+}
+
 static void compare_files(Report *r)
 {
-    Files f = {.r = r};
-    Db *mine = r->db;
+    Files f = {.r = r, .mine = r->db};
     report_heading(r, "A = %s, B = %s", r->word[0], r->word[1]);
-    bool ok = env_try(r->e, files_body, &f);
-    Err err = r->e->err;
-    r->db = mine;
-    db_close(f.db[0]);
-    db_close(f.db[1]);
-    if (!ok) {
-        fail_err(r->e, &err);
-    }
+    env_finally(r->e, files_body, close_files, &f);
 }
 
 /* Every duel of the two, either way round; by their steps, or as duels call them: default, best. */

@@ -9,9 +9,9 @@
 #define MACHINE COLUMN_MACHINE
 #define NUMBER COLUMN_NUMBER
 
+/* A row: a candidate (for people those only that became the incumbent, and the last). */
 const Sheet sheet_convergence = {
     "convergence",
-    "a candidate (for people those only that became the incumbent, and the last)",
     {{"run", 0, "its run"},
      {"task", 0, "label of the task"},
      {"strategy", 0, "of the run"},
@@ -45,12 +45,11 @@ typedef struct Curve {
 static void put_step(Report *r, const Curve *v, int i, double after_ns, double best)
 {
     const Candidate *c = &v->chain.at[i];
-    cell_add(r, r->people ? "%.8s" : "%s", arena_printf(r->a, "%lld", (long long)v->run));
+    cell_add_id(r, v->run);
     cell_add(r, "%s", v->label);
     cell_add(r, "%s", v->strategy);
     cell_add_int(r, i + 1);
-    cell_add_ns(r, after_ns);
-    cell_add_ns(r, after_ns);
+    cell_add_ns_both(r, after_ns);
     cell_add(r, "%s", strcmp(c->trial.status, "ok") ? c->trial.status : c->trial.outcome);
     cell_add(r, "%s", best < 1 ? ratio_text(r->a, best) : "the default");
     cell_add_number(r, best, "%.4f");

@@ -11,9 +11,9 @@
 #define MACHINE COLUMN_MACHINE
 #define NUMBER COLUMN_NUMBER
 
+/* A row: a duel: who, how often, what it proves. */
 const Sheet sheet_evidence = {
     "evidence",
-    "a duel: who, how often, what it proves",
     {{"run", 0, "its run"},
      {"duel", NUMBER, "its number within the run"},
      {"kernel", 0, "label of the task"},
@@ -46,9 +46,9 @@ const Sheet sheet_evidence = {
      {"b_ns", NUMBER | MACHINE, "median of one call of b"},
      {"noisy", 0, "yes: disturbed pairs counted, there were too many"}}};
 
+/* A row: one sample of each, back to back, in random order: the raw data. */
 const Sheet sheet_pairs = {
     "pairs",
-    "one sample of each, back to back, in random order: the raw data",
     {{"process", NUMBER, "of the duel"},
      {"pair", NUMBER, "its number within the process"},
      {"first", 0, "which of the two ran first, as a coin fell"},
@@ -67,10 +67,7 @@ const Sheet sheet_pairs = {
 static void put_claim(Report *r, const Recount *c)
 {
     const DbDuel *d = &c->duel;
-    cell_add(r, "%s", interval_text(r->a, d->ratio, d->ratio_lo, d->ratio_hi));
-    cell_add_number(r, d->ratio, "%.4f");
-    cell_add_number(r, d->ratio_lo, "%.4f");
-    cell_add_number(r, d->ratio_hi, "%.4f");
+    cell_add_interval(r, d->ratio, d->ratio_lo, d->ratio_hi);
     cell_add(r, "%s",
              !c->agrees            ? "NOT PROVED: its pairs say something else"
              : c->n_processes == 0 ? "not measured: no time was left"
@@ -86,7 +83,7 @@ static void put_claim(Report *r, const Recount *c)
 void evidence_row(Report *r, const char *label, const Recount *c)
 {
     const DbDuel *d = &c->duel;
-    cell_add(r, r->people ? "%.8s" : "%s", arena_printf(r->a, "%lld", (long long)d->run));
+    cell_add_id(r, d->run);
     cell_add_int(r, d->idx);
     cell_add(r, "%s", label);
     cell_add(r, "%s", d->stage);
@@ -116,15 +113,6 @@ const char *report_label(Report *r, int64_t run, int64_t task)
     DbRunTask rt;
     bool ok = DB_ONE(r->db, RUN_TASK, r->a, &rt, run, task);
     return ok && rt.label ? rt.label : report_task_name(r, task);
-}
-
-static void put_recounted(Report *r, int64_t run, int64_t duel, int *n_wrong)
-{
-    Recount c;
-    if (report_recount(r, run, duel, &c)) {
-        evidence_row(r, report_label(r, run, c.duel.task), &c);
-        *n_wrong += !c.agrees;
-    }
 }
 
 /* ---- one duel in full ---- */
@@ -218,7 +206,6 @@ static int64_t whole(Report *r, const char *word)
 static void one_duel(Report *r, int64_t run, int64_t duel)
 {
     Recount c;
-    int n_wrong = 0;
     if (!report_recount(r, run, duel, &c)) {
         fail(r->e, E_INPUT,
              "Run %lld of %s has no duel %lld; `report evidence %lld` lists them.",
@@ -229,7 +216,7 @@ static void one_duel(Report *r, int64_t run, int64_t duel)
     report_say(r, "a: %s", schedule_text(r->a, c.duel.a_schedule));
     report_say(r, "b: %s", schedule_text(r->a, c.duel.b_schedule));
     report_sheet(r, &sheet_evidence);
-    put_recounted(r, run, duel, &n_wrong);
+    evidence_row(r, report_label(r, run, c.duel.task), &c);
     evidence_processes(r, &c);
     evidence_plot(r, &c, "Ratios of all pairs");
     report_sheet(r, &sheet_pairs);
@@ -246,6 +233,7 @@ static void one_duel(Report *r, int64_t run, int64_t duel)
 static void list_duels(Report *r, int64_t run)
 {
     int n = 0, n_wrong = 0;
+    Recount c;
     report_sheet(r, &sheet_evidence);
     DbSql *q =
         QUERY(r,
@@ -256,7 +244,10 @@ static void list_duels(Report *r, int64_t run)
               "-9223372036854775807 - 1) ORDER BY d.run, d.idx",
               run, r->task);
     while (db_sql_next(q)) {
-        put_recounted(r, db_sql_cell(q, 0).i, db_sql_cell(q, 1).i, &n_wrong);
+        if (report_recount(r, db_sql_cell(q, 0).i, db_sql_cell(q, 1).i, &c)) {
+            evidence_row(r, report_label(r, c.duel.run, c.duel.task), &c);
+            n_wrong += !c.agrees;
+        }
         n++;
     }
     if (n > 0) {

@@ -145,18 +145,15 @@ static void write_script(const Plot *p, const char *terminal, const char *pictur
 }
 
 typedef struct Work {
-    Report *r;
-    const char *folder, *script, *picture, *path;
+    const Plot *p;
+    const char *terminal, *folder, *script, *picture, *path;
 } Work;
 
-static void run_gnuplot(Env *e, void *arg)
+static void run_gnuplot(Env *e, const Work *w)
 {
-    Work *w = arg;
     Err err;
     Buf said;
     int status;
-    char *text;
-    size_t len;
     char *argv[] = {"gnuplot", (char *)w->script, NULL};
     buf_init(&said, &e->model);
     if (!os_run(argv, NULL, 60000, 4096, &said, &status, &err)) {
@@ -170,37 +167,47 @@ static void run_gnuplot(Env *e, void *arg)
              (int)strcspn(said.at + strspn(said.at, "\n "), "\n"),
              said.at + strspn(said.at, "\n "));
     }
+}
+
+static void draw(Env *e, void *arg)
+{
+    const Work *w = arg;
+    Err err;
+    Buf script;
+    char *text;
+    size_t len;
+    buf_init(&script, &e->model);
+    write_script(w->p, w->terminal, w->picture, &script);
+    if (!os_write_file(w->script, script.at, script.len, &err)) {
+        fail_err(e, &err);
+    }
+    run_gnuplot(e, w);
     if (!os_read_file(&e->model, w->picture, 64 << 20, &text, &len, &err) ||
         !os_write_file(w->path, text, len, &err)) {
         fail_err(e, &err);
     }
 }
 
+static void clean_up(void *arg)
+{
+    const Work *w = arg;
+    os.unlink(w->script);
+    os.unlink(w->picture);
+    os.rmdir(w->folder);
+}
+
 void plot_file(Report *r, const Plot *p, const char *path)
 {
-    Err err;
     const char *temp = getenv("TMPDIR"), *terminal = terminal_for(r, path);
     char *folder = arena_printf(r->a, "%s/report-XXXXXX", temp && *temp ? temp : "/tmp");
-    Buf script;
-    buf_init(&script, r->a);
     if (!os.mkdtemp(folder)) {
         fail(r->e, E_IO, "A folder %s cannot be made: %s.", folder, strerror(errno));
     }
-    Work w = {.r = r,
+    Work w = {.p = p,
+              .terminal = terminal,
               .folder = folder,
               .script = arena_printf(r->a, "%s/plot.gp", folder),
               .picture = arena_printf(r->a, "%s/picture", folder),
               .path = path};
-    write_script(p, terminal, w.picture, &script);
-    bool ok = os_write_file(w.script, script.at, script.len, &err);
-    if (ok && !env_try(r->e, run_gnuplot, &w)) {
-        ok = false;
-        err = r->e->err;
-    }
-    os.unlink(w.script);
-    os.unlink(w.picture);
-    os.rmdir(folder);
-    if (!ok) {
-        fail_err(r->e, &err);
-    }
+    env_finally(r->e, draw, clean_up, &w);
 }

@@ -10,9 +10,9 @@
 #define MACHINE COLUMN_MACHINE
 #define NUMBER COLUMN_NUMBER
 
+/* A row: a knob of a task's space, over the timed candidates of all runs on one kind of machine. */
 const Sheet sheet_knobs = {
     "knobs",
-    "a knob of a task's space, over the timed candidates of all runs on one kind of machine",
     {{"task", 0, "label of the task"},
      {"knob", 0, "its name"},
      {"explains", NUMBER | PEOPLE,

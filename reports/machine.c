@@ -11,9 +11,9 @@
 
 /* ---- what it is ---- */
 
+/* A row: a fact about a machine or a compiler that something ran with. */
 const Sheet sheet_machine = {
     "machine",
-    "a fact about a machine or a compiler that something ran with",
     {{"of", 0, "machine or compiler, and the first digits of its id"},
      {"fact", 0, "column of the table machine or toolchain, as db/schema.sql describes it"},
      {"value", 0, "as recorded"},
@@ -74,9 +74,9 @@ static void say_bounds(Report *r)
 
 /* ---- what it did meanwhile ---- */
 
+/* A row: a run: the machine while its processes ran; empty: not known. */
 const Sheet sheet_conditions = {
     "conditions",
-    "a run: the machine while its processes ran; empty: not known",
     {{"run", 0, "its id"},
      {"started", 0, "when, UTC"},
      {"machine", 0, "brand of the CPU"},
@@ -125,13 +125,12 @@ static void put_conditions(Report *r)
         const char *brand = cell_text(r, q, 2), *cpus = cell_text(r, q, 3);
         cell_add(r, "%s", db_sql_cell(q, 0).text);
         cell_add_time(r, cell_int(q, 1));
-        cell_add(r, "%s", brand ? brand : "");
-        cell_add(r, "%s", cpus ? cpus : "");
+        cell_add_text(r, brand);
+        cell_add_text(r, cpus);
         cell_add_int(r, cell_int(q, 4));
         cell_add_number(r, cell_real(q, 5), "%.2f");
         cell_add_int(r, cell_int(q, 6));
-        cell_add_ns(r, cell_real(q, 7));
-        cell_add_ns(r, cell_real(q, 7));
+        cell_add_ns_both(r, cell_real(q, 7));
         cell_add_number(r, cell_real(q, 8), "%.0f");
         put_range(r, cell_real(q, 9), cell_real(q, 10), "%.2f");
         put_range(r, cell_real(q, 11), cell_real(q, 12), "%.0f");
@@ -151,7 +150,9 @@ void report_machine(Report *r)
               "microcode, kernel_release, governor, turbo, smt, thp, clocksource, "
               "aslr, hypervisor, n_online, n_affinity, cpu_quota, bound_by, n_nodes, "
               "memory_bytes FROM machine ORDER BY id");
-    put_facts(r, "compiler", "SELECT * FROM toolchain ORDER BY id");
+    put_facts(
+        r, "compiler",
+        "SELECT id, hard, version, words, flags, target, path FROM toolchain ORDER BY id");
     say_bounds(r);
     put_conditions(r);
     report_has_runs(r);

@@ -9,7 +9,6 @@ enum { RECORD = 512, MODE = 0644 };
 typedef struct Packing {
     Report *r;
     Buf tar, names; /* names: the manifest so far */
-    const char *path;
 } Packing;
 
 /* ---- tar ---- */
@@ -145,7 +144,7 @@ static void pack_all(Packing *p)
 void report_pack(Report *r, const char *path)
 {
     Err err;
-    Packing p = {.r = r, .path = path};
+    Packing p = {.r = r};
     buf_init(&p.tar, r->a);
     buf_init(&p.names, r->a);
     pack_all(&p);

@@ -6,6 +6,8 @@
 
 /* ---- svg.c: as an <svg> element, complete in itself ---- */
 void plot_svg(const Plot *p, Buf *out);
+void svg_begin(Buf *out, int width, int height, int font,
+               const char *title);           /* to its background */
 void heat_svg(const Plot *p, Buf *out);      /* svg_heat.c */
 void heat_colour(double ratio, char out[8]); /* "#1f6fb2": likewise */
 void xml_text(Buf *out, const char *s);      /* with & < > " escaped */

@@ -8,9 +8,9 @@
 #define MACHINE COLUMN_MACHINE
 #define NUMBER COLUMN_NUMBER
 
+/* A row: a fresh process of a duel. */
 const Sheet sheet_processes = {
     "processes",
-    "a fresh process of a duel",
     {{"process", NUMBER, "its number within the duel"},
      {"status", 0, "how it ended"},
      {"result", PEOPLE, "median of its pairs: b against a"},
@@ -48,22 +48,20 @@ static void put_process(Report *r, const Counted *c)
     cell_add_int(r, c->n_flagged);
     cell_add_int(r, c->wins);
     cell_add_int(r, c->n_ties);
-    cell_add_ns(r, c->a_ns);
-    cell_add_ns(r, c->a_ns);
-    cell_add_ns(r, c->b_ns);
-    cell_add_ns(r, c->b_ns);
+    cell_add_ns_both(r, c->a_ns);
+    cell_add_ns_both(r, c->b_ns);
     cell_add_number(r, c->roofline, "%.2f");
     cell_add_int(r, p->reps);
     cell_add_int(r, p->cpu);
     cell_add(r, "%llu", (unsigned long long)p->seed);
-    cell_add(r, "%s", p->why ? p->why : "");
+    cell_add_text(r, p->why);
 }
 
 /* ---- what it took, and the machine meanwhile ---- */
 
+/* A row: what a process took and what the machine did while it ran; empty: not known. */
 const Sheet sheet_meanwhile = {
     "meanwhile",
-    "what a process took and what the machine did while it ran; empty: not known",
     {{"process", NUMBER, "its number within the duel"},
      {"took", NUMBER | PEOPLE, "from start to end"},
      {"took_ns", NUMBER | MACHINE, "from start to end"},
@@ -96,8 +94,7 @@ static void put_meanwhile(Report *r, const DbProcess *p)
     const int64_t ns[] = {p->took_ns, p->utime_ns, p->stime_ns};
     cell_add_int(r, p->idx);
     for (size_t i = 0; i < countof(ns); i++) {
-        cell_add_ns(r, real_of(ns[i]));
-        cell_add_ns(r, real_of(ns[i]));
+        cell_add_ns_both(r, real_of(ns[i]));
     }
     cell_add_number(r, real_of(p->max_rss_bytes) / 0x1p20, "%.1f");
     cell_add_int(r, p->max_rss_bytes);

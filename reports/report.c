@@ -119,6 +119,16 @@ void cell_add(Report *r, const char *fmt, ...)
     va_end(ap);
 }
 
+void cell_add_text(Report *r, const char *text)
+{
+    cell_add(r, "%s", text ? text : "");
+}
+
+void cell_add_id(Report *r, int64_t id)
+{
+    cell_add(r, r->people ? "%.8s" : "%s", arena_printf(r->a, "%lld", (long long)id));
+}
+
 void cell_add_int(Report *r, int64_t v)
 {
     Table *t = next_cell(r);
@@ -153,6 +163,20 @@ void cell_add_ns(Report *r, double ns)
     } else if (t) {
         table_number(t, ns, exact(ns));
     }
+}
+
+void cell_add_ns_both(Report *r, double ns)
+{
+    cell_add_ns(r, ns);
+    cell_add_ns(r, ns);
+}
+
+void cell_add_interval(Report *r, double ratio, double lo, double hi)
+{
+    cell_add(r, "%s", interval_text(r->a, ratio, lo, hi));
+    cell_add_number(r, ratio, "%.4f");
+    cell_add_number(r, lo, "%.4f");
+    cell_add_number(r, hi, "%.4f");
 }
 
 void cell_add_time(Report *r, int64_t ns)

@@ -29,7 +29,6 @@ typedef struct Column {
 enum { MAX_COLUMNS = 32 };
 typedef struct Sheet { /* a table's name and columns: documented where they are defined */
     const char *name;
-    const char *about; /* what a row is */
     Column column[MAX_COLUMNS];
 } Sheet;
 
@@ -91,11 +90,16 @@ void report_plot(Report *r, const Plot *p);
 void report_sheet(Report *r, const Sheet *s); /* from now on cells go there, column by column */
 /* The next column's cell. One whose column is not for this reader is dropped. */
 void cell_add(Report *r, const char *fmt, ...) PRINTF(2, 3);
+void cell_add_text(Report *r, const char *text);            /* NULL: empty */
+void cell_add_id(Report *r, int64_t id);                    /* its beginning for people */
 void cell_add_int(Report *r, int64_t v);                    /* DB_NONE: empty */
 void cell_add_number(Report *r, double v, const char *fmt); /* NaN: empty */
 void cell_add_ns(Report *r, double ns);                     /* with a unit for people */
-void cell_add_time(Report *r, int64_t ns_since_1970);       /* UTC */
-void cell_add_hash(Report *r, Hash h);                      /* its beginning for people */
+void cell_add_ns_both(Report *r, double ns); /* two columns: one for people, one for machines */
+/* Four: a sentence for people, three numbers for machines. */
+void cell_add_interval(Report *r, double ratio, double lo, double hi);
+void cell_add_time(Report *r, int64_t ns_since_1970); /* UTC */
+void cell_add_hash(Report *r, Hash h);                /* its beginning for people */
 /* Prints all parts; CSV and JSON have the tables only, JSON as one object. */
 void report_print(const Report *r, Format f, Buf *out);
 

@@ -9,9 +9,9 @@
 #define MACHINE COLUMN_MACHINE
 #define NUMBER COLUMN_NUMBER
 
+/* A row: a duel of one of our schedules with a kernel that is not ours. */
 const Sheet sheet_rivals = {
     "rivals",
-    "a duel of one of our schedules with a kernel that is not ours",
     {{"task", 0, "label of the task"},
      {"sizes", 0, "values of the kernel's symbols"},
      {"threads", NUMBER, "how many threads ran both"},
@@ -68,10 +68,7 @@ static void put_rival(Report *r, const Recount *c)
     cell_add_int(r, known ? t.n_threads : DB_NONE);
     cell_add(r, "%s", known ? t.regime : "");
     put_sides(r, d, ours_is_b);
-    cell_add(r, "%s", interval_text(r->a, ratio, lo, hi));
-    cell_add_number(r, ratio, "%.4f");
-    cell_add_number(r, lo, "%.4f");
-    cell_add_number(r, hi, "%.4f");
+    cell_add_interval(r, ratio, lo, hi);
     cell_add(r, "%s",
              did_not_run(d) ? "no: one of the two did not run to its end"
                             : verdict_words(verdict_from(d->verdict, ours_is_b), d->stage));
@@ -81,7 +78,7 @@ static void put_rival(Report *r, const Recount *c)
     cell_add_int(r, losses);
     cell_add_int(r, c->n);
     cell_add_number(r, ours_is_b ? c->p : c->p_other, "%.2g");
-    cell_add(r, r->people ? "%.8s" : "%s", arena_printf(r->a, "%lld", (long long)d->run));
+    cell_add_id(r, d->run);
     cell_add_int(r, d->idx);
 }
 

@@ -11,9 +11,9 @@
 
 /* ---- runs ---- */
 
+/* A row: a command that recorded something. */
 const Sheet sheet_runs = {
     "runs",
-    "a command that recorded something",
     {{"run", 0, "its id"},
      {"started", 0, "when, UTC"},
      {"took", NUMBER | PEOPLE, "from start to end"},
@@ -41,11 +41,6 @@ static const char select_runs[] =
     "|| "
     "r.version, r.command, r.why FROM run r ORDER BY r.started_ns, r.id";
 
-static const char *or_empty(const char *s)
-{
-    return s ? s : "";
-}
-
 static void put_budget(Report *r, int64_t ns, int64_t trials)
 {
     cell_add(r, "%s",
@@ -56,9 +51,9 @@ static void put_budget(Report *r, int64_t ns, int64_t trials)
     cell_add_int(r, trials);
 }
 
+/* A row: a task of a run whose budget was dealt out among several. */
 const Sheet sheet_dealt = {
     "dealt",
-    "a task of a run whose budget was dealt out among several",
     {{"run", 0, "its id"},
      {"task", 0, "label of the task"},
      {"slices", NUMBER, "times that it got some of the budget"},
@@ -86,10 +81,9 @@ static void put_dealt(Report *r)
     DbSql *q = QUERY_ALL(r, select_dealt);
     while (db_sql_next(q)) {
         cell_add(r, "%s", db_sql_cell(q, 0).text);
-        cell_add(r, "%s", or_empty(cell_text(r, q, 1)));
+        cell_add_text(r, cell_text(r, q, 1));
         cell_add_int(r, cell_int(q, 2));
-        cell_add_ns(r, cell_real(q, 3));
-        cell_add_ns(r, cell_real(q, 3));
+        cell_add_ns_both(r, cell_real(q, 3));
         for (int i = 4; i < 7; i++) {
             cell_add_number(r, 100 * cell_real(q, i), "%.1f");
         }
@@ -106,19 +100,17 @@ void report_runs(Report *r)
         double took = ended == DB_NONE ? NAN : (double)(ended - started);
         cell_add(r, "%s", db_sql_cell(q, 0).text);
         cell_add_time(r, started);
-        cell_add_ns(r, took);
-        cell_add_ns(r, took);
-        cell_add(r, "%s",
-                 ended == DB_NONE ? "runs, or was killed" : or_empty(cell_text(r, q, 3)));
+        cell_add_ns_both(r, took);
+        cell_add_text(r, ended == DB_NONE ? "runs, or was killed" : cell_text(r, q, 3));
         for (int i = 4; i < 8; i++) {
             cell_add_int(r, cell_int(q, i));
         }
-        cell_add(r, "%s", or_empty(cell_text(r, q, 8)));
+        cell_add_text(r, cell_text(r, q, 8));
         cell_add(r, "%s", db_sql_cell(q, 9).text);
         put_budget(r, cell_int(q, 10), cell_int(q, 11));
-        cell_add(r, "%s", or_empty(cell_text(r, q, 12)));
-        cell_add(r, "%s", or_empty(cell_text(r, q, 13)));
-        cell_add(r, "%s", or_empty(cell_text(r, q, 14)));
+        cell_add_text(r, cell_text(r, q, 12));
+        cell_add_text(r, cell_text(r, q, 13));
+        cell_add_text(r, cell_text(r, q, 14));
     }
     if (report_has_runs(r)) {
         put_dealt(r);
@@ -127,9 +119,9 @@ void report_runs(Report *r)
 
 /* ---- noise ---- */
 
+/* A row: a calibration: the default against a copy of its own library. */
 const Sheet sheet_noise = {
     "noise",
-    "a calibration: the default against a copy of its own library",
     {{"run", 0, "its run"},
      {"task", 0, "label of the task"},
      {"at", 0, "when, UTC"},
@@ -154,7 +146,7 @@ static const char select_noise[] =
 static void put_calibration(Report *r, DbSql *q)
 {
     cell_add(r, "%s", cell_text(r, q, r->people ? 0 : 13));
-    cell_add(r, "%s", or_empty(cell_text(r, q, 1)));
+    cell_add_text(r, cell_text(r, q, 1));
     cell_add_time(r, cell_int(q, 2));
     cell_add(r, "%s", ratio_text(r->a, cell_real(q, 3)));
     cell_add_number(r, cell_real(q, 3), "%.4f");
@@ -163,8 +155,7 @@ static void put_calibration(Report *r, DbSql *q)
     cell_add_number(r, cell_real(q, 6), "%.2f");
     cell_add_number(r, cell_real(q, 7) / 100, "%.2f");
     cell_add(r, "%s", cell_text(r, q, 8));
-    cell_add_ns(r, cell_real(q, 9));
-    cell_add_ns(r, cell_real(q, 9));
+    cell_add_ns_both(r, cell_real(q, 9));
     cell_add(r, "%s", cell_int(q, 10) ? "noisy" : "quiet");
 }
 
@@ -190,8 +181,8 @@ void report_noise(Report *r)
 
 /* ---- misses ---- */
 
+/* A row: a call site that was not built with a winner. */
 const Sheet sheet_misses = {"misses",
-                            "a call site that was not built with a winner",
                             {{"build", 0, "its build"},
                              {"site", 0, "where in the model"},
                              {"kernel", 0, "hash of its text (for people its beginning)"},

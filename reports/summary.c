@@ -9,9 +9,9 @@
 #define MACHINE COLUMN_MACHINE
 #define NUMBER COLUMN_NUMBER
 
+/* A row: a task on one kind of machine with one compiler. */
 const Sheet sheet_summary = {
     "summary",
-    "a task on one kind of machine with one compiler",
     {{"task", 0, "id of the task (for people its first digits, which commands take)"},
      {"kernel", 0, "its label in the newest run"},
      {"sizes", 0, "values of the kernel's symbols"},
@@ -52,8 +52,8 @@ const Sheet sheet_summary = {
 #define ANSWERED "('default-kept', 'exhausted', 'budget')"
 
 typedef struct Group { /* a task on a kind of machine with a compiler */
-    int64_t task, machine, toolchain, n_threads, n_runs, newest;
-    const char *label, *sizes, *regime, *brand, *compiler, *default_schedule, *why, *ending;
+    int64_t task, machine, toolchain, n_threads, n_runs;
+    const char *label, *sizes, *regime, *brand, *compiler, *default_schedule, *ending;
     bool has_winner, has_match, run_ended;
     DbWinner winner;
     Recount match; /* the winner's title match, or else the last one there was */
@@ -64,8 +64,8 @@ typedef struct Group { /* a task on a kind of machine with a compiler */
 /* Of runs that searched. Every bare column is of the newest: SQLite takes them from the row of the
  * one max(). */
 static const char select_groups[] =
-    "SELECT rt.task, r.machine, r.toolchain, t.n_threads, count(*), r.id, rt.label, t.sizes, "
-    "t.regime, m.brand, c.version, rt.default_schedule, rt.why, rt.ending, r.ended_ns IS NOT "
+    "SELECT rt.task, r.machine, r.toolchain, t.n_threads, count(*), rt.label, t.sizes, "
+    "t.regime, m.brand, c.version, rt.default_schedule, rt.ending, r.ended_ns IS NOT "
     "NULL, "
     "max(r.started_ns * 1.0) FROM run_task rt JOIN run r ON r.id = rt.run JOIN task t ON t.id "
     "= "
@@ -250,23 +250,20 @@ static void put_evidence(Report *r, const Group *g)
 
 static void put_group(Report *r, const Group *g)
 {
-    cell_add(r, r->people ? "%.8s" : "%s", arena_printf(r->a, "%lld", (long long)g->task));
-    cell_add(r, "%s", g->label ? g->label : "");
+    cell_add_id(r, g->task);
+    cell_add_text(r, g->label);
     cell_add(r, "%s", g->sizes);
     cell_add_int(r, g->n_threads);
     cell_add(r, "%s", g->regime);
-    cell_add(r, "%s", g->brand ? g->brand : "");
+    cell_add_text(r, g->brand);
     cell_add(r, "%s", g->compiler);
-    cell_add_ns(r, g->default_ns);
-    cell_add_ns(r, g->default_ns);
-    cell_add_ns(r, g->has_winner ? g->winner.b_ns : NAN);
-    cell_add_ns(r, g->has_winner ? g->winner.b_ns : NAN);
+    cell_add_ns_both(r, g->default_ns);
+    cell_add_ns_both(r, g->has_winner ? g->winner.b_ns : NAN);
     put_result(r, g);
     put_evidence(r, g);
     cell_add_int(r, g->n_trials);
     cell_add_int(r, g->n_failed);
-    cell_add_ns(r, g->search_ns);
-    cell_add_ns(r, g->search_ns);
+    cell_add_ns_both(r, g->search_ns);
     cell_add_int(r, g->n_runs);
     if (g->n_ended > 1) {
         cell_add(r, "%lld of %lld", (long long)g->n_changes, (long long)g->n_ended - 1);
@@ -354,16 +351,14 @@ static bool add_group(Report *r, DbSql *q, Roofline *roof)
                .toolchain = cell_int(q, 2),
                .n_threads = cell_int(q, 3),
                .n_runs = cell_int(q, 4),
-               .newest = cell_int(q, 5),
-               .label = cell_text(r, q, 6),
-               .sizes = cell_text(r, q, 7),
-               .regime = cell_text(r, q, 8),
-               .brand = cell_text(r, q, 9),
-               .compiler = cell_text(r, q, 10),
-               .default_schedule = cell_text(r, q, 11),
-               .why = cell_text(r, q, 12),
-               .ending = cell_text(r, q, 13),
-               .run_ended = cell_int(q, 14) == 1};
+               .label = cell_text(r, q, 5),
+               .sizes = cell_text(r, q, 6),
+               .regime = cell_text(r, q, 7),
+               .brand = cell_text(r, q, 8),
+               .compiler = cell_text(r, q, 9),
+               .default_schedule = cell_text(r, q, 10),
+               .ending = cell_text(r, q, 11),
+               .run_ended = cell_int(q, 12) == 1};
     find_winner(r, &g);
     if (!g.has_winner) {
         find_match(r, &g);

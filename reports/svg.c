@@ -34,6 +34,17 @@ void xml_text(Buf *out, const char *s)
     }
 }
 
+void svg_begin(Buf *out, int width, int height, int font, const char *title)
+{
+    buf_printf(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+        "height=\"%d\" font-family=\"sans-serif\" font-size=\"%d\" role=\"img\">\n<title>",
+        width, height, width, height, font);
+    xml_text(out, title);
+    buf_str(out, "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+}
+
 /* ---- axes ---- */
 
 typedef struct Axis {
@@ -251,13 +262,7 @@ void plot_svg(const Plot *p, Buf *out)
         return;
     }
     measure_axes(&d);
-    buf_printf(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-        "height=\"%d\" font-family=\"sans-serif\" font-size=\"12\" role=\"img\">\n<title>",
-        WIDTH, HEIGHT, WIDTH, HEIGHT);
-    xml_text(out, p->title);
-    buf_str(out, "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    svg_begin(out, WIDTH, HEIGHT, 12, p->title);
     draw_frame(&d);
     for (int i = 0; i < p->n_lines; i++) {
         const char *paint = color[i % (int)countof(color)];

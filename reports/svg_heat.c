@@ -55,15 +55,8 @@ void heat_svg(const Plot *p, Buf *out)
 {
     const Heat *h = p->heat;
     int width = LEFT + h->n_columns * CELL + 10, height = TOP + h->n_rows * ROW + BOTTOM;
-    buf_printf(
-        out,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-        "height=\"%d\" font-family=\"sans-serif\" font-size=\"11\" role=\"img\">\n<title>",
-        width, height, width, height);
-    xml_text(out, p->title);
-    buf_str(out,
-            "</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"8\" "
-            "y=\"20\" font-weight=\"bold\" font-size=\"12\">");
+    svg_begin(out, width, height, 11, p->title);
+    buf_str(out, "<text x=\"8\" y=\"20\" font-weight=\"bold\" font-size=\"12\">");
     xml_text(out, p->title);
     buf_str(out, "</text>\n");
     for (int row = 0; row < h->n_rows; row++) {

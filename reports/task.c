@@ -9,9 +9,9 @@
 #define MACHINE COLUMN_MACHINE
 #define NUMBER COLUMN_NUMBER
 
+/* A row: a run that worked on the task. */
 const Sheet sheet_task_runs = {
     "task_runs",
-    "a run that worked on the task",
     {{"run", 0, "its id"},
      {"started", 0, "when, UTC"},
      {"machine", 0, "brand of the CPU"},
@@ -29,8 +29,8 @@ const Sheet sheet_task_runs = {
      {"schedule", 0, "the run's answer"},
      {"why", 0, "what there is to say about its end"}}};
 
+/* A row: a schedule that an equivalence match found as good as the champion. */
 const Sheet sheet_ties = {"ties",
-                          "a schedule that an equivalence match found as good as the champion",
                           {{"run", 0, "its run"},
                            {"place", NUMBER, "canonical order: simplest first"},
                            {"steps", NUMBER, "of the schedule"},
@@ -53,19 +53,14 @@ static const char select_runs[] =
     "ORDER "
     "BY r.started_ns, rt.run";
 
-static const char *or_empty(const char *s)
-{
-    return s ? s : "";
-}
-
 static void put_run(Report *r, DbSql *q)
 {
     bool won = cell_int(q, 14), searched = cell_int(q, 6) != DB_NONE;
     const char *ending = cell_text(r, q, 11);
     cell_add(r, "%s", db_sql_cell(q, 0).text);
     cell_add_time(r, cell_int(q, 1));
-    cell_add(r, "%s", or_empty(cell_text(r, q, 2)));
-    cell_add(r, "%s", or_empty(cell_text(r, q, 3)));
+    cell_add_text(r, cell_text(r, q, 2));
+    cell_add_text(r, cell_text(r, q, 3));
     cell_add_int(r, cell_int(q, 4));
     cell_add_int(r, cell_int(q, 5));
     cell_add_int(r, cell_int(q, 6));
@@ -74,18 +69,15 @@ static void put_run(Report *r, DbSql *q)
              : !searched ? "no search"
              : ending    ? "default kept"
                          : "open");
-    cell_add(r, "%s", interval_text(r->a, cell_real(q, 7), cell_real(q, 8), cell_real(q, 9)));
-    cell_add_number(r, cell_real(q, 7), "%.4f");
-    cell_add_number(r, cell_real(q, 8), "%.4f");
-    cell_add_number(r, cell_real(q, 9), "%.4f");
+    cell_add_interval(r, cell_real(q, 7), cell_real(q, 8), cell_real(q, 9));
     cell_add_int(r, cell_int(q, 10));
     cell_add(r, "%s", ending ? ending : "runs, or was killed");
     cell_add(r, "%s", schedule_text(r->a, cell_text(r, q, 12)));
-    cell_add(r, "%s", or_empty(cell_text(r, q, 13)));
+    cell_add_text(r, cell_text(r, q, 13));
 }
 
+/* A row: how so many of a run's candidates ended. */
 const Sheet sheet_outcomes = {"outcomes",
-                              "how so many of a run's candidates ended",
                               {{"run", 0, "its id"},
                                {"status", 0, "how they ended"},
                                {"outcome", 0, "what the protocol did with them"},

@@ -10,9 +10,9 @@
 #define MACHINE COLUMN_MACHINE
 #define NUMBER COLUMN_NUMBER
 
+/* A row: a candidate. */
 const Sheet sheet_trials = {
     "trials",
-    "a candidate",
     {{"run", 0, "its run"},
      {"trial", NUMBER, "its number within the run"},
      {"task", 0, "label of the task"},
@@ -40,7 +40,7 @@ const Sheet sheet_trials = {
 static void put_trial(Report *r, const Candidate *c, const char *label, const char *strategy)
 {
     const DbTrial *t = &c->trial;
-    cell_add(r, r->people ? "%.8s" : "%s", arena_printf(r->a, "%lld", (long long)t->run));
+    cell_add_id(r, t->run);
     cell_add_int(r, t->idx);
     cell_add(r, "%s", label);
     cell_add_int(r, t->rank);
@@ -59,7 +59,7 @@ static void put_trial(Report *r, const Candidate *c, const char *label, const ch
     cell_add_int(r, t->decide_ns);
     cell_add_hash(r, t->c_hash);
     cell_add(r, "%s", schedule_text(r->a, t->schedule));
-    cell_add(r, "%s", t->why ? t->why : "");
+    cell_add_text(r, t->why);
 }
 
 /* Run by run, task by task, in the order tried. */
@@ -84,9 +84,9 @@ void report_trials(Report *r)
 
 /* ---- failures ---- */
 
+/* A row: a reason for which candidates, or processes of duels, did not end well. */
 const Sheet sheet_failures = {
     "failures",
-    "a reason for which candidates, or processes of duels, did not end well",
     {{"of", 0, "candidate, or process of a duel"},
      {"status", 0, "how they ended"},
      {"reason", 0, "in words; numbers in it are left out, so that alike reasons are one"},

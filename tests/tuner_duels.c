@@ -255,7 +255,7 @@ Test(tuner_duels, a_rival_that_fails_is_named_by_its_status)
         has(r, 1, rows[i].words);
         has(sql(arena_printf(&env.model,
                              "SELECT run_task.ending FROM run_task JOIN run r ON r.id = run "
-                             "WHERE r.command LIKE '%%%s'",
+                             "WHERE r.command LIKE '%%%s%%'",
                              rows[i].name)),
             0, rows[i].status);
     }

@@ -123,13 +123,9 @@ static double number(struct argp_state *state, const char *name, const char *tex
 
 static void parse_shape(struct argp_state *state, TuneOptions *o, const char *text)
 {
-    long long m, n, k;
-    char extra;
-    if (sscanf(text, "m=%lld,n=%lld,k=%lld%c", &m, &n, &k, &extra) != 3 || m < 1 || n < 1 ||
-        k < 1 || m > 1 << 20 || n > 1 << 24 || k > 1 << 20) {
+    if (!shape_parse(text, &o->m, &o->n, &o->k)) {
         argp_error(state, "--shape takes m=M,n=N,k=K, each 1 or more, not '%s'", text);
     }
-    o->m = m, o->n = n, o->k = k;
 }
 
 static void parse_set(struct argp_state *state, TuneOptions *o, char *text)
@@ -250,10 +246,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         }
         return 0;
     case KEY_REGIME:
-        if (strcmp(arg, "hot") && strcmp(arg, "cold")) {
+        o->regime = (Regime)word_place(regime_name, N_REGIMES, arg);
+        if (strcmp(arg, regime_name[o->regime])) {
             argp_error(state, "--regime is hot or cold, not '%s'", arg);
         }
-        o->regime = strcmp(arg, "hot") ? REGIME_COLD : REGIME_HOT;
         o->regime_given = true;
         return 0;
     case KEY_STRATEGY:

@@ -58,6 +58,16 @@ bool operand_rotates(const Kernel *k, int operand, uint64_t rotates)
     return operand > 0 && !o->local && (o->constant || asked);
 }
 
+uint64_t call_caches(const Program *p, const Call *call)
+{
+    uint64_t caches = 0;
+    for (int i = 1; i < call->arg.n && i < MAX_OPERANDS; i++) {
+        const Buffer *b = &p->buffer.at[call->arg.at[i].buffer];
+        caches |= (uint64_t)(b->kind == BUF_INPUT && b->written) << i;
+    }
+    return caches;
+}
+
 size_t operand_stored_bytes(const Kernel *k, int operand, const int64_t *syms)
 {
     return (size_t)kernel_span(k, operand, syms) *

@@ -52,6 +52,7 @@ typedef struct Pair {
 } Pair; /* 40 bytes */
 
 typedef enum Regime { REGIME_HOT, REGIME_COLD, N_REGIMES } Regime;
+extern const char *const regime_name[N_REGIMES];
 
 typedef struct Task {   /* what is tuned */
     const char *kernel; /* canonical text, naive */

@@ -8,6 +8,7 @@
 #define X(id, name, meaning) name,
 const char *const outcome_name[N_OUTCOMES] = {OUTCOMES(X)};
 const char *const verdict_name[N_VERDICTS] = {VERDICTS(X)};
+const char *const regime_name[N_REGIMES] = {"hot", "cold"};
 const char *const metric_name[N_METRICS] = {METRICS(X)};
 const char *const status_name[N_STATUSES] = {STATUSES(X)};
 const char *const stage_name[N_DUEL_STAGES] = {DUEL_STAGES(X)};

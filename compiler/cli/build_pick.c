@@ -165,7 +165,7 @@ void picks_explain(void *ctx, int part, int kernel, const char **outcome, const 
                      &b->picks.here.e->model,
                      "run %016llx, trial %lld: %.2f times as fast as the default (%.2f to "
                      "%.2f)",
-                     (unsigned long long)w->run, (long long)w->trial, w->ratio, w->ratio_lo,
-                     w->ratio_hi)
+                     (unsigned long long)w->run, (long long)w->trial, 1 / w->ratio,
+                     1 / w->ratio_hi, 1 / w->ratio_lo)
                : x->answer.why;
 }

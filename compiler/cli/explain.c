@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/explain.h"
+#include "tuner/cli/tune.h"
 
 static void measure_peaks(Env *e, Here *h)
 {
@@ -91,13 +92,9 @@ static const struct argp_option options[] = {
 
 static void parse_shape(struct argp_state *state, ExplainOptions *o, const char *text)
 {
-    long long m, n, k;
-    char extra;
-    if (sscanf(text, "m=%lld,n=%lld,k=%lld%c", &m, &n, &k, &extra) != 3 || m < 1 || n < 1 ||
-        k < 1 || m > 1 << 20 || n > 1 << 24 || k > 1 << 20) {
+    if (!shape_parse(text, &o->m, &o->n, &o->k)) {
         argp_error(state, "--shape takes m=M,n=N,k=K, each 1 or more, not '%s'", text);
     }
-    o->m = m, o->n = n, o->k = k;
 }
 
 static unsigned parse_sections(struct argp_state *state, const char *list)
@@ -120,7 +117,6 @@ static void check_options(struct argp_state *state, const ExplainOptions *o)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const regimes[] = {"hot", "cold"};
     ExplainOptions *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->source; return 0;
@@ -128,7 +124,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_SHAPE: parse_shape(state, o, arg); return 0;
     case KEY_MODEL: o->model = arg; return 0;
     case KEY_REGIME:
-        o->regime = option_choice(state, "regime", arg, 2, regimes) ? REGIME_COLD : REGIME_HOT;
+        o->regime = (Regime)option_choice(state, "regime", arg, N_REGIMES, regime_name);
         o->regime_given = true;
         return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;

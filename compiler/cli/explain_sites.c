@@ -5,11 +5,6 @@
 #include "cli/explain.h"
 #include "tuner/cli/tune.h"
 
-static const char *regime_word(bool cold)
-{
-    return cold ? "cold" : "hot";
-}
-
 /* ---- tune's tasks ------------------------------------------------------------------------ */
 
 static void tasks(const Here *h, Sites *out)
@@ -38,7 +33,7 @@ static void tasks(const Here *h, Sites *out)
         *s = (Site){.label = it->label,
                     .kernel = it->kernel,
                     .n_threads = it->task.n_threads,
-                    .regime = regime_word(it->task.regime == REGIME_COLD),
+                    .regime = regime_name[it->task.regime],
                     .n_calls = it->calls,
                     .hint = it->space.hint};
         memcpy(s->sym, it->task.sym, sizeof s->sym);
@@ -66,7 +61,7 @@ static void add_call(const Here *h, const Program *p, int kernel, const int64_t 
     *s = (Site){.label = label,
                 .kernel = k,
                 .n_threads = h->n_threads,
-                .regime = regime_word(!h->o->regime_given || h->o->regime == REGIME_COLD),
+                .regime = regime_name[h->o->regime_given ? h->o->regime : REGIME_COLD],
                 .n_calls = 1,
                 .hint = hint_of_machine(&h->machine, h->n_threads)};
     s->hint.target = h->tc.target;

@@ -8,29 +8,16 @@
 
 /* ---- the two points ----------------------------------------------------------------------- */
 
-static bool is_point(const Space *s, uint64_t rank, const char *schedule, Point *out)
-{
-    Schedule made, want;
-    Err err;
-    if (rank >= s->n_legal || !schedule_parse(schedule, &want, &err)) {
-        return false;
-    }
-    space_unrank(s, rank, out);
-    space_schedule(s, out, &made);
-    return schedule_eq(&made, &want);
-}
-
 /* Where it was found, else anywhere: spaces change from version to version. */
 static bool find_point(const Space *s, const DbAnswer *best, Point *out)
 {
     const char *schedule =
         best->found == DB_HIT ? best->winner.schedule : best->imported.schedule;
-    if (best->found == DB_HIT && best->winner.rank != DB_NONE &&
-        is_point(s, (uint64_t)best->winner.rank, schedule, out)) {
+    if (best->found == DB_HIT && rank_is(s, best->winner.rank, schedule, out)) {
         return true;
     }
     for (uint64_t i = 0; i < s->n_legal; i++) {
-        if (is_point(s, i, schedule, out)) {
+        if (rank_is(s, (int64_t)i, schedule, out)) {
             return true;
         }
     }

@@ -62,6 +62,8 @@ int side_add_word(Contest *c, const char *word, const char *given);
 /* What the database would have a build use. False: nothing, and why says so. */
 bool side_best(Contest *c, Schedule *out, DbAnswer *answer, const char **why);
 int side_add_ours(Contest *c); /* best, else default */
+/* Has this schedule that number, as this version numbers them? DB_NONE is none's. */
+bool rank_is(const Space *s, int64_t rank, const char *schedule, Point *out);
 
 /* ---- rival_kernels.c: OpenBLAS and others, in a process of their own ---- */
 #define SAY_RIVALS_WORD \

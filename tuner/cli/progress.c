@@ -99,7 +99,7 @@ static void on_calibration(void *ctx, const Calibrated *c)
 {
     TaskProgress *p = ctx;
     p->in.calibration(p->in.ctx, c);
-    show_now(p, c->result.noisy ? "calibrated, and it is noisy here" : "calibrated");
+    show_now(p, c->result.noisy ? "calibrated, on a noisy machine" : "calibrated");
 }
 
 /* The one that was promoted is the best from here on. */

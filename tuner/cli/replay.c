@@ -132,30 +132,6 @@ static void recorded_space(Replay *x, const DbTask *t, Space *out)
     space_init(e, &e->model, out, kernel, &hint);
 }
 
-static Status status_named(const char *word)
-{
-    int i = 0;
-    while (i < N_STATUSES - 1 && strcmp(status_name[i], word)) {
-        i++;
-    }
-    return (Status)i;
-}
-
-/* Is the candidate's number that of its schedule, as this version numbers them? */
-static bool is_same(const Space *s, const Tried *t)
-{
-    Point p;
-    Schedule made, want;
-    Err err;
-    if (t->rank == DB_NONE || (uint64_t)t->rank >= s->n_legal ||
-        !schedule_parse(t->schedule, &want, &err)) {
-        return false;
-    }
-    space_unrank(s, (uint64_t)t->rank, &p);
-    space_schedule(s, &p, &made);
-    return schedule_eq(&made, &want);
-}
-
 /* ---- one task ----------------------------------------------------------------------------- */
 
 static void print_curves(const Replay *x, const DbRunTask *rt, const SearchTable *t)
@@ -190,14 +166,15 @@ static void replay_task(Replay *x, const DbRunTask *rt)
     SearchRow *row = arena_array(&e->model, SearchRow, all.n);
     for (int i = 0; i < all.n; i++) {
         const Tried *t = &all.at[i];
-        if (!is_same(space, t)) {
+        Point p;
+        if (!rank_is(space, t->rank, t->schedule, &p)) {
             fail(e, E_INPUT,
                  "%s: trial %lld was recorded in another space than its kernel has here, so it "
                  "cannot be replayed.",
                  rt->label, (long long)t->idx);
         }
         row[i] = (SearchRow){.index = (uint64_t)t->rank,
-                             .status = status_named(t->status),
+                             .status = (Status)word_place(status_name, N_STATUSES, t->status),
                              .log_ratio = log(t->to_default)};
     }
     SearchSpace whole = search_space(space);

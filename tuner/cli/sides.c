@@ -48,7 +48,7 @@ bool side_best(Contest *c, Schedule *out, DbAnswer *answer, const char **why)
                  .size = t->sym,
                  .n_sizes = t->n_syms,
                  .n_threads = t->n_threads,
-                 .regime = t->regime == REGIME_COLD ? "cold" : "hot",
+                 .regime = regime_name[t->regime],
                  .machine = &machine,
                  .toolchain = &tc};
     db_lookup(c->record->in.db, &e->model, &key, answer);
@@ -68,6 +68,18 @@ int side_add_ours(Contest *c)
     const char *why;
     bool found = side_best(c, &best, &answer, &why);
     return found ? side_add(c, "best", &best) : side_add(c, "default", &c->item->base);
+}
+
+bool rank_is(const Space *s, int64_t rank, const char *schedule, Point *out)
+{
+    Schedule made, want;
+    Err err;
+    if (rank < 0 || (uint64_t)rank >= s->n_legal || !schedule_parse(schedule, &want, &err)) {
+        return false;
+    }
+    space_unrank(s, (uint64_t)rank, out);
+    space_schedule(s, out, &made);
+    return schedule_eq(&made, &want);
 }
 
 /* ---- words -------------------------------------------------------------------------------- */

@@ -18,8 +18,6 @@ static const char builtin_config[] =
     " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-06, \"rope_theta\": 1000000.0,"
     " \"tie_word_embeddings\": true, \"use_sliding_window\": false}";
 
-const char *const regime_name[N_REGIMES] = {"hot", "cold"};
-
 /* ---- what is known of one ---- */
 
 /* Of one call. Of a table that is looked up in, what is looked up. */
@@ -94,24 +92,32 @@ const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const ch
     return b.at;
 }
 
+typedef struct Use {   /* of a kernel, by what is tuned */
+    const char *phase; /* or "" */
+    double calls;
+    uint64_t rotates;
+    bool in_place; /* builds start from weights as the graph has them */
+} Use;
+
 static void add_item(const Workplace *w, Items *out, Kernel *k, const int64_t *sym,
-                     const char *phase, double calls, bool in_place)
+                     const Use *use)
 {
     Env *e = w->e;
     bool cold = w->o->regime_given ? w->o->regime == REGIME_COLD : w->o->m == 0;
     Item *it = vec_push(&e->model, out);
     PickHint hint = hint_here(w);
-    hint.in_place = in_place;
+    hint.in_place = use->in_place;
     *it = (Item){.kernel = k,
-                 .calls = calls,
+                 .calls = use->calls,
                  .task = {.kernel = k->text,
                           .n_syms = k->n_syms,
                           .n_threads = w->n_threads,
-                          .regime = cold ? REGIME_COLD : REGIME_HOT}};
+                          .regime = cold ? REGIME_COLD : REGIME_HOT,
+                          .rotates = use->rotates}};
     memcpy(it->task.sym, sym, sizeof *sym * (size_t)k->n_syms);
     memset(hint.sym, 0xff, sizeof hint.sym);
     memcpy(hint.sym, sym, sizeof *sym * (size_t)k->n_syms);
-    it->label = kernel_label(&e->model, k, sym, phase);
+    it->label = kernel_label(&e->model, k, sym, use->phase);
     space_init(e, &e->model, &it->space, k, &hint);
     count_work(e, it);
     describe_default(w, it, &hint);
@@ -132,17 +138,30 @@ static Item *same_task(Items *items, const Kernel *k, const int64_t *sym)
 }
 
 static void add_calls(const Workplace *w, Items *out, Kernel *k, const int64_t *sym,
-                      const char *phase, double calls, bool in_place)
+                      const Use *use)
 {
     Item *known = same_task(out, k, sym);
     if (known) {
-        known->calls += calls;
+        known->calls += use->calls;
+        known->task.rotates |= use->rotates;
     } else {
-        add_item(w, out, k, sym, phase, calls, in_place);
+        add_item(w, out, k, sym, use);
     }
 }
 
 /* ---- a shape ---- */
+
+bool shape_parse(const char *text, int64_t *m, int64_t *n, int64_t *k)
+{
+    long long a, b, c;
+    char extra;
+    if (sscanf(text, "m=%lld,n=%lld,k=%lld%c", &a, &b, &c, &extra) != 3 || a < 1 || b < 1 ||
+        c < 1 || a > 1 << 20 || b > 1 << 24 || c > 1 << 20) {
+        return false;
+    }
+    *m = a, *n = b, *k = c;
+    return true;
+}
 
 Kernel *kernel_of_shape(Env *e, int64_t m, int64_t n, int64_t k, bool bf16)
 {
@@ -162,7 +181,8 @@ Kernel *kernel_of_shape(Env *e, int64_t m, int64_t n, int64_t k, bool bf16)
 static void add_product(const Workplace *w, Items *out)
 {
     const TuneOptions *o = w->o;
-    add_item(w, out, kernel_of_shape(w->e, o->m, o->n, o->k, o->bf16), &o->m, "", 1, false);
+    add_item(w, out, kernel_of_shape(w->e, o->m, o->n, o->k, o->bf16), &o->m,
+             &(Use){.phase = "", .calls = 1});
 }
 
 /* ---- a model ---- */
@@ -206,16 +226,16 @@ static void add_program(const Workplace *w, Items *out, const Program *p, const 
 {
     for (int k = 0; k < p->kernel.n; k++) {
         int64_t sym[MAX_SYMBOLS] = {0};
-        int n_calls = 0;
+        Use use = {.phase = phase, .in_place = weights_are_shared(p, k)};
         for (int c = 0; c < p->call.n; c++) {
             const Call *call = &p->call.at[c];
             for (int s = 0; call->kernel == k && s < call->sym.n; s++) {
                 sym[s] = size[call->sym.at[s]];
             }
-            n_calls += call->kernel == k;
+            use.rotates |= call->kernel == k ? call_caches(p, call) : 0;
+            use.calls += call->kernel == k ? n_times : 0;
         }
-        add_calls(w, out, p->kernel.at[k], sym, phase, (double)n_calls * n_times,
-                  weights_are_shared(p, k));
+        add_calls(w, out, p->kernel.at[k], sym, &use);
     }
 }
 

@@ -72,8 +72,6 @@ typedef struct Item { /* a task with all that is known of it */
 
 typedef Vec(Item) Items;
 
-extern const char *const regime_name[N_REGIMES];
-
 /* ---- tasks.c: all kernels of what is tuned, with what is selected marked; E_INPUT: nothing is ---- */
 void items_find(const Workplace *w, Items *out);
 PickHint hint_here(const Workplace *w);
@@ -82,6 +80,8 @@ PickHint hint_here(const Workplace *w);
 Kernel *kernel_of_shape(Env *e, int64_t m, int64_t n, int64_t k, bool bf16);
 /* Of the axis with this name; -1: there is none, or it is neither a constant nor a symbol. */
 int64_t kernel_extent(const Kernel *k, const int64_t *sym, const char *name);
+/* "m=64,n=896,k=896", each 1 or more. False: it is something else. */
+bool shape_parse(const char *text, int64_t *m, int64_t *n, int64_t *k);
 /* "decode matmul m=1 n=4864 k=896"; phase may be "". */
 const char *kernel_label(Arena *m, const Kernel *k, const int64_t *sym, const char *phase);
 
