@@ -327,8 +327,8 @@ Test(library_build, the_commands_build_and_run_it)
     const char *out = arena_printf(&e.model, "%s/tiny", d.path);
     const char *so = arena_printf(&e.model, "%s/model.so", out);
     shows(NC(&e, "build", "--model", TINY, "-o", out, "--no-db"), "3 programs");
-    Ran plain =
-        NC(&e, "perplexity", "--model", TINY, "--tokens", "200", "--text", TINY "/heldout.txt");
+    Ran plain = NC(&e, "perplexity", "--model", TINY, "--by", "c", "--tokens", "200", "--text",
+                   TINY "/heldout.txt");
     Ran built =
         NC(&e, "perplexity", "--lib", so, "--tokens", "200", "--text", TINY "/heldout.txt");
     cr_assert(!strncmp(built.out, plain.out, strlen("perplexity 203.09")), "%s", built.out);

@@ -141,6 +141,19 @@ static void own_sources(Env *e, const ModelLibrary *l, CSource *tables, CSource 
     emit_needs(&needs->text);
 }
 
+/* Written one by one: what one takes meanwhile is the next one's. */
+static const CSource *kernel_sources(Env *e, const ModelLibrary *l)
+{
+    CSource *s = arena_array(&e->model, CSource, l->text.n_kernels);
+    for (int i = 0; i < l->text.n_kernels; i++) {
+        const Kernel *k = l->text.kernel[i];
+        s[i] = source(e, arena_printf(&e->model, "kernel %s", k->symbol));
+        emit_kernel(e, k, l->parts.o.tc->target, &s[i].text);
+        env_reset_kernel(e);
+    }
+    return s;
+}
+
 void model_library_build(Env *e, ModelLibrary *l)
 {
     static const char *const link[] = {"-pthread", "-Wl,-Bsymbolic"};
@@ -153,9 +166,9 @@ void model_library_build(Env *e, ModelLibrary *l)
     int n = l->text.n_kernels;
     const char **object = arena_array(&e->model, const char *, n + 3);
     Toolchain baseline = toolchain_baseline(e, tc);
+    l->source = kernel_sources(e, l);
     own_sources(e, l, &own[0], &own[1], &own[2]);
-    cache_objects(e, &cache, tc, (Kernel *const *)(uintptr_t)l->text.kernel, n, o->n_jobs,
-                  object);
+    cache_sources(e, &cache, tc, l->source, n, o->n_jobs, object);
     cache_sources(e, &cache, &baseline, own, 2, o->n_jobs, object + n);
     cache_sources(e, &cache, tc, own + 2, 1, 1, object + n + 2);
     l->object = object;
@@ -268,8 +281,9 @@ static void write_kernels(Env *e, const ModelLibrary *l, const char *dir)
         Buf b;
         buf_init(&b, &e->kernel);
         put_provenance(e, l, k, &b);
-        emit_kernel(e, k, l->parts.o.tc->target, &b);
+        buf_bytes(&b, l->source[i].text.at, l->source[i].text.len);
         write_text(e, dir, arena_printf(&e->kernel, "kernels/%s.c", k->symbol), &b);
+        env_reset_kernel(e);
     }
 }
 

@@ -183,6 +183,8 @@ void tables_make(Env *e, const LibraryParts *parts, LibraryText *out);
 typedef struct ModelLibrary {
     LibraryParts parts;
     LibraryText text;
+    const CSource
+        *source; /* by kernel of text; after model_library_build, which empties e->kernel */
     const char *const
         *object;      /* by kernel of text, in the cache; then three of the library's own */
     const char *path; /* in the cache */

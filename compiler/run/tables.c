@@ -19,6 +19,7 @@ typedef struct Maker {
     Vec(NcPanel) panel;
     Vec(const char *) fill;
     Vec(Hash) layout; /* by panel */
+    Map fills;        /* hashes of the texts of their functions, by name */
     Vec(const Buffer *) fixed;
     Vec(const Kernel *) kernel;
     Map known; /* kernels by hash of their symbol */
@@ -152,14 +153,29 @@ static int add_fixed(Maker *k, const Buffer *b)
     return k->fixed.n - 1;
 }
 
+/* Of the function's text, however often the kernel is called. */
+static Hash fill_hash(Maker *k, const Kernel *kernel, int operand)
+{
+    const char *name = arena_printf(&k->e->kernel, "%s_pack_%d", kernel->symbol, operand);
+    Hash *known = map_get(&k->fills, hash_str(name));
+    if (!known) {
+        Buf text;
+        buf_init(&text, &k->e->kernel);
+        emit_pack(k->e, kernel, k->parts->o.tc->target, operand, "pack", &text);
+        known = arena_new(k->m, Hash);
+        *known = hash_bytes(text.at, text.len);
+        map_put(&k->fills, hash_str(name), known);
+    }
+    return *known;
+}
+
 static int add_panel(Maker *k, const Kernel *kernel, int operand, NcPlace from)
 {
     static const int64_t none[MAX_SYMBOLS];
-    Buf text;
-    buf_init(&text, &k->e->kernel);
-    emit_pack(k->e, kernel, k->parts->o.tc->target, operand, "pack", &text);
-    buf_printf(&text, "%d %d %lld", from.base, from.index, (long long)from.at);
-    Hash layout = hash_bytes(text.at, text.len);
+    Hash fill = fill_hash(k, kernel, operand);
+    const char *text = arena_printf(&k->e->kernel, "%" PRIx64 "%" PRIx64 " %d %d %" PRId64,
+                                    fill.hi, fill.lo, from.base, from.index, from.at);
+    Hash layout = hash_str(text);
     for (int i = 0; i < k->layout.n; i++) {
         if (hash_eq(k->layout.at[i], layout)) {
             return i;
@@ -445,6 +461,7 @@ void tables_make(Env *e, const LibraryParts *parts, LibraryText *out)
         k.size[i] = sym_intern(e, names[i], strlen(names[i]));
     }
     map_init(&k.known, k.m);
+    map_init(&k.fills, k.m);
     weights_match(e, parts->o.config, parts->o.file, &match);
     match_require(e, parts->o.config, parts->o.file, &match);
     for (int i = 0; i < parts->n; i++) {
