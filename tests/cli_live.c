@@ -42,19 +42,11 @@ static _Noreturn void become(char *const *argv, int in, int out, int err)
 
 Live live_start(Env *e, Input input, const char *const *words)
 {
-    const char *build = getenv("NC_BUILD");
-    char *argv[MAX_WORDS + 2] = {
-        arena_printf(&e->model, "%s/nanocompile", build ? build : "build/release")};
+    char **argv = built_words(e, "nanocompile", words);
     int in[2], out[2], err[2];
     Live l = {.whole = true};
-    for (int i = 0; words[i]; i++) {
-        cr_assert_lt(i, MAX_WORDS);
-        argv[i + 1] = (char *)words[i];
-    }
     buf_init(&l.said, &e->model);
     buf_init(&l.told, &e->model);
-    setenv("NANOCOMPILE_CACHE",
-           arena_printf(&e->model, "%s/test-cache", build ? build : "/tmp/nanocompile"), 0);
     signal(SIGPIPE, SIG_IGN);
     open_input(input, in);
     cr_assert(pipe(out) == 0 && pipe(err) == 0);
