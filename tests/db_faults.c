@@ -61,9 +61,9 @@ static bool work(void *ctx, Err *err)
 }
 
 /* Afterwards: sound, and nothing beside it. */
-static void is_sound(void)
+static void is_sound_and_alone(void)
 {
-    shows(SCHEDB(&env, "verify", "--db", path), "is sound");
+    is_sound(&env, path);
     cr_expect_eq(folder_entries(dir.path), 1, "something was left");
 }
 
@@ -78,8 +78,7 @@ static void prepare(void)
 
 Test(db_faults, system_calls_of_ours)
 {
-    static const char *const calls[] = {"open",  "close", "read",   "stat",
-                                        "fsync", "alloc", "realloc"};
+    static const char *const calls[] = {"open", "close", "read", "stat", "alloc"};
 #ifdef NC_SANITIZED
     const bool one_by_one =
         true; /* each piece of an arena is an allocation: they are too many */
@@ -89,12 +88,12 @@ Test(db_faults, system_calls_of_ours)
     prepare();
     Work r = {DB_READ, 0}, w = {DB_WRITE, 100};
     for (size_t i = 0; i < countof(calls); i++) {
-        fault_loop(calls[i], work, &r);
+        cr_expect_gt(fault_loop(calls[i], work, &r), 0, "%s, reading", calls[i]);
         if (!one_by_one || strcmp(calls[i], "alloc")) {
-            fault_loop(calls[i], work, &w);
+            cr_expect_gt(fault_loop(calls[i], work, &w), 0, "%s, writing", calls[i]);
         }
     }
-    is_sound();
+    is_sound_and_alone();
 }
 
 static bool make_new(void *ctx, Err *err)
@@ -109,10 +108,10 @@ static bool make_new(void *ctx, Err *err)
 /* Where not even unlink works, the unfinished file stays. */
 Test(db_faults, making_a_new_one)
 {
-    static const char *const calls[] = {"open", "close", "stat", "fsync", "rename", "alloc"};
+    static const char *const calls[] = {"open", "close", "stat", "fsync", "alloc"};
     Work w = {DB_WRITE, 1};
     for (size_t i = 0; i < countof(calls); i++) {
-        fault_loop(calls[i], make_new, &w);
+        cr_expect_gt(fault_loop(calls[i], make_new, &w), 0, "%s", calls[i]);
         unlink(path);
         cr_expect_eq(folder_entries(dir.path), 0, "%s", calls[i]);
     }
@@ -132,7 +131,7 @@ Test(db_faults, reading_a_copy)
     }
     Work r = {DB_READ, 0};
     for (size_t i = 0; i < countof(calls); i++) {
-        fault_loop(calls[i], work, &r);
+        cr_expect_gt(fault_loop(calls[i], work, &r), 0, "%s", calls[i]);
     }
     cr_expect_eq(folder_entries(dir.path), 2, "a copy was left");
     if (getuid() == 65534) {
@@ -216,7 +215,7 @@ Test(db_faults, memory_of_sqlite)
         }
         cr_expect_gt(nth, 100);
     }
-    is_sound();
+    is_sound_and_alone();
 }
 
 /* ---- SQLite's system calls ---- */
@@ -320,5 +319,5 @@ Test(db_faults, system_calls_of_sqlite)
         }
     }
     cr_expect_gt(n, 100);
-    is_sound();
+    is_sound_and_alone();
 }

@@ -1,5 +1,6 @@
 /* report_commands.c - what each report says of a database in which everything happened: numbers as
  * recorded, directions in words, and no claim without its evidence. */
+#include "tests/db_fixture.h"
 #include "tests/report_util.h"
 
 #include <jansson.h>
@@ -7,26 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static Env env;
-static TempDir dir;
-static const char *path;
 static Scene scene;
 
-static void start(void)
+static void begin(void)
 {
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
+    start();
     scene = scene_make(&env, path);
 }
 
-static void stop(void)
-{
-    env_release(&env);
-    temp_remove(&dir);
-}
-
-TestSuite(report_commands, .init = start, .fini = stop, .timeout = 120);
+TestSuite(report_commands, .init = begin, .fini = stop, .timeout = 120);
 
 /* The line of the output that has these words. */
 static const char *line_with(Ran r, const char *words)
@@ -183,7 +173,7 @@ Test(report_commands, a_changed_pair_is_seen_in_every_report_that_stands_on_it)
 
 Test(report_commands, verify_names_a_calibration_that_its_pairs_do_not_bear)
 {
-    shows(SCHEDB(&env, "verify", "--db", path), "is sound");
+    is_sound(&env, path);
     set_sql(path, "UPDATE calibration SET margin_e4 = 100 WHERE run = 1001");
     Ran r = SCHEDB(&env, "verify", "--db", path);
     cr_expect_eq(r.status, 1);
@@ -365,15 +355,8 @@ Test(report_commands, schedules_and_databases_are_compared_too)
 /* A file that has one word's name is no second database. */
 Test(report_commands, a_schedule_may_be_called_like_a_file)
 {
-    char *argv[] = {arena_printf(&env.model, "%s/report", getenv("NC_BUILD")), "compare",
-                    "Makefile", "no such", NULL};
-    Buf out;
-    int status;
-    Err err;
-    buf_init(&out, &env.model);
     setenv("NANOCOMPILE_DB", path, 1);
-    cr_assert(os_run(argv, NULL, 60000, 1 << 16, &out, &status, &err), "%s", err.text);
-    shows((Ran){status, out.at}, "never met in pairs here");
+    shows(RUN(&env, "report", "compare", "Makefile", "no such"), "never met in pairs here");
 }
 
 /* ---- runs, machine, noise, misses, columns ---- */
