@@ -3,6 +3,7 @@
 #include "tests/library_util.h"
 #include "tests/report_util.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 TestSuite(library_tuned, .timeout = 900);
@@ -57,6 +58,55 @@ Test(library_tuned, tune_build_run_report)
     has(REPORT(&e, db, "builds", "last"), 0, "mlp.gate_proj+up_proj");
     has(REPORT(&e, db, "builds", first_build(&e, db), "last"), 0,
         "171 call sites stand at the same place in both, and 33 of them have the same C.");
+    env_release(&e);
+    temp_remove(&d);
+}
+
+/* ---- the whole model, real clocks ---- */
+
+/* A cell of csv without quotes around it; "": there is none. */
+static const char *cell(Env *e, const char *line, int column)
+{
+    for (; line && column > 0; column--) {
+        line = strchr(line, ',');
+        line = line ? line + 1 : NULL;
+    }
+    return line ? arena_strn(&e->model, line, strcspn(line, ",\n")) : "";
+}
+
+static const char *built(Env *e, const char *dir, const char *name, const char *option,
+                         const char *value)
+{
+    const char *out = arena_printf(&e->model, "%s/%s", dir, name);
+    has(NC(e, "build", "--model", TINY, "-o", out, option, value), 0, "3 programs");
+    return arena_printf(&e->model, "%s/model.so", out);
+}
+
+/* Each kind of work in turns: the interval of how many times as fast the tuned one is may not lie
+ * below 1. */
+Test(library_tuned, acceptance_20_a_tuned_build_is_not_slower_than_the_default)
+{
+    enum { AT_MOST = 13, N_WORKS = 4 };
+    int n = 0;
+    TempDir d = temp_dir();
+    Env e;
+    if (!getenv("NC_FULL")) {
+        cr_skip_test("real clocks: in make full");
+    }
+    env_init(&e);
+    const char *db = arena_printf(&e.model, "%s/s.db", d.path);
+    has(TUNE(&e, "--model", TINY, "--db", db, "-q", "--budget", "90s"), 0, "candidates in");
+    const char *tuned = built(&e, d.path, "tuned", "--db", db);
+    const char *plain = built(&e, d.path, "plain", "--no-db", NULL);
+    Ran r = NC(&e, "bench", "--lib", tuned, "--vs", plain, "--format", "csv");
+    cr_assert_eq(r.status, 0, "%s", r.out);
+    for (const char *at = strstr(r.out, "work,"); at && at[1]; at = strchr(at + 1, '\n')) {
+        const char *most = cell(&e, at + 1, AT_MOST);
+        bool ratio = *most >= '0' && *most <= '9';
+        n += ratio;
+        cr_expect(!ratio || atof(most) >= 1, "slower: %s", r.out);
+    }
+    cr_expect_eq(n, N_WORKS, "%s", r.out);
     env_release(&e);
     temp_remove(&d);
 }

@@ -162,6 +162,20 @@ static const char large_kernel[] =
     "    acc0: f32 = 0.0f -> acc0 + a[m*896 + k] * b[k + n*896]\n"
     "    y[m*896 + n] = acc0\n";
 
+/* Scores of one token behind 256, in a cache of 512: the default is not the fastest. */
+static const char scores_kernel[] =
+    "kernel matmul\n"
+    "y: f32[14 + 14*s0]\n"
+    "a: f32[896]\n"
+    "b: f32[64 + 64*s1 + 64*s0]\n"
+    "axis h space 14\n"
+    "axis m space 1\n"
+    "axis n space 1 + s0\n"
+    "axis k reduce 64\n"
+    "phase h m n k\n"
+    "    acc0: f32 = 0.0f -> acc0 + a[h*64 + k] * b[h/7*(64*s1) + n*64 + k]\n"
+    "    y[h*(1 + s0) + n] = acc0\n";
+
 static void open_space(Env *e, void *arg)
 {
     Machine machine;
@@ -171,7 +185,7 @@ static void open_space(Env *e, void *arg)
     real.lab.task.n_threads = machine.n_threads;
     real.lab.task.regime = REGIME_COLD;
     hint.target = real.lab.w.tc.target;
-    hint.sym[0] = real.lab.task.sym[0];
+    memcpy(hint.sym, real.lab.task.sym, sizeof hint.sym);
     space_init(e, &e->model, &real.space, real.lab.naive, &hint);
     schedule_default(e, real.lab.naive, &hint, &real.base);
 }
@@ -250,10 +264,10 @@ static void assert_equal(uint64_t a, uint64_t b)
     cr_expect_eq(s->verdict, VERDICT_EQUIVALENT);
 }
 
-Test(tuner_real, five_tunings_of_a_large_space_end_equal)
+/* Five seeds, a minute each; then the first one's winner meets the others'. */
+static void five_tunings(void)
 {
     uint64_t winner[N_TUNINGS];
-    begin(large_kernel, 11);
     real.plan.builder = (Builder){&real, build_points, NULL};
     real.plan.protocol.equivalent = 0.02;
     must_work(&real.lab.w.e, open_space, NULL);
@@ -264,4 +278,19 @@ Test(tuner_real, five_tunings_of_a_large_space_end_equal)
         assert_equal(winner[0], winner[i]);
     }
     lab_release(&real.lab);
+}
+
+Test(tuner_real, five_tunings_of_a_large_space_end_equal)
+{
+    begin(large_kernel, 11);
+    five_tunings();
+}
+
+Test(tuner_real, five_tunings_with_something_to_win_end_equal)
+{
+    enum { CACHE = 2 };
+    begin(scores_kernel, 256);
+    real.lab.task.sym[1] = 512;
+    real.lab.task.rotates = 1u << CACHE;
+    five_tunings();
 }
