@@ -5,6 +5,8 @@
 #include "tests/cli_util.h"
 #include "tests/env_fixture.h"
 
+#define TINY "tests/data/tiny-qwen2"
+
 TestSuite(cli_bench, .init = start, .fini = stop, .timeout = 600);
 
 Test(cli_bench, a_product_meets_its_rivals)
@@ -54,9 +56,8 @@ Test(cli_bench, a_library_alone_and_in_turns_with_another)
     for (int i = 0; i < 2; i++) {
         const char *out = arena_printf(&env.model, "%s/%d", d.path, i);
         lib[i] = arena_printf(&env.model, "%s/model.so", out);
-        has(NC(&env, "build", "--model", "tests/data/tiny-qwen2", "-o", out, "--no-db",
-               i ? "--f32" : NULL),
-            0, "3 programs");
+        has(NC(&env, "build", "--model", TINY, "-o", out, "--no-db", i ? "--f32" : NULL), 0,
+            "3 programs");
     }
     Ran r = NC(&env, "bench", "--lib", lib[0], "--blocks", "1", "--threads", "1");
     has(r, 0, "prefill 128");
@@ -70,8 +71,48 @@ Test(cli_bench, a_library_alone_and_in_turns_with_another)
     has(r, 0, "prefill 128,row,all,,");
     has(NC(&env, "bench", "--vs", lib[0]), 2, "go with --lib or a model alone");
     has(NC(&env, "bench", "--lib", lib[0], "--no-db"), 2, "--lib stands alone");
-    r = NC(&env, "bench", "tests/data/tiny-qwen2", "--no-db", "--context", "96", "--profile");
+    r = NC(&env, "bench", TINY, "--no-db", "--context", "96", "--profile");
     has(r, 0, "decode at 16");
     has(NC(&env, "bench", "--lib", "tests/data/tiny-qwen2/config.json"), 1, "cannot be loaded");
     temp_remove(&d);
+}
+
+/* What is chosen depends on the machine; that a build finds it does not. */
+Test(cli_bench, lengths_that_share_a_program_are_measured_for_builds)
+{
+    TempDir d = temp_dir();
+    const char *db = arena_printf(&env.model, "%s/s.db", d.path);
+    const char *out = arena_printf(&env.model, "%s/tiny", d.path);
+    has(NC(&env, "bench", TINY, "--buckets", "--db", db), 1, "s.db");
+    setenv("NANOCOMPILE_DB", db, 1);
+    Ran r = NC(&env, "bench", TINY, "--buckets=20", "--blocks", "1", "--threads", "1",
+               "--context", "100", "--format", "csv");
+    has(r, 0, "tokens,scheduled for,ms,\"regret, %\",at least,at most,program");
+    has(r, 0, "96,512,");
+    has(r, 0, "the margin of 20.0%");
+    has(r, 0, "Kept in ");
+    r = NC(&env, "build", "--model", TINY, "-o", out, "--threads", "1");
+    has(r, 0, "lengths of prompts that share a program: measured: the worst regret is ");
+    has(r, 0, "(margin 20%)");
+    r = NC(&env, "build", "--model", TINY, "-o", out, "--threads", "1", "--buckets",
+           "8,99:200");
+    has(r, 0, "prefill_99 9 to 200 tokens (scheduled for 99): ");
+    has(r, 0, "lengths of prompts that share a program: given");
+    r = NC(&env, "build", "--model", TINY, "-o", out, "--threads", "2");
+    has(r, 0, "lengths of prompts that share a program: default");
+    unsetenv("NANOCOMPILE_DB");
+    temp_remove(&d);
+}
+
+Test(cli_bench, what_is_no_list_of_lengths_is_refused)
+{
+    static const char *const bad[] = {"",          "0",     "x",   "16,", "16,16",   "64,16",
+                                      "16:512,64", "16:8x", "4;5", "16:", "99999999"};
+    for (size_t i = 0; i < countof(bad); i++) {
+        has(NC(&env, "build", "--model", TINY, "-o", "/nowhere", "--buckets", bad[i]), 2,
+            "rising numbers of tokens");
+    }
+    has(NC(&env, "bench", "--buckets"), 2, "--buckets goes with a model alone");
+    has(NC(&env, "bench", TINY, "--buckets=-1"), 2, "takes a percentage");
+    has(NC(&env, "bench", TINY, "--buckets", "--profile"), 2, "goes with a model alone");
 }

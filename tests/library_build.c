@@ -18,12 +18,17 @@ TestSuite(library_build, .timeout = 600);
 static TestModel model;
 static TestLibrary library;
 static Picker defaults;
+static const Bucket bucket[] = {
+    {4, 4}, {16, 20}, {64, 512}, {600, 700}}; /* the last: too long */
 
 static void open_library(void)
 {
     test_model_open(&model, TINY);
     defaults = picker_default();
-    library = (TestLibrary){.picker = &defaults, .context = 96};
+    library = (TestLibrary){.picker = &defaults,
+                            .context = 96,
+                            .bucket = bucket,
+                            .n_buckets = (int)countof(bucket)};
     library_open_test(&library, &model);
 }
 
@@ -75,7 +80,7 @@ Test(library_build, no_two_live_temporaries_share_memory, .init = open_library,
      .fini = close_library)
 {
     const LibraryParts *p = &library.made.parts;
-    cr_assert_eq(p->n, 3);
+    cr_assert_eq(p->n, 5);
     for (int i = 0; i < p->n; i++) {
         no_overlap(&p->part[i]);
         room_at_every_size(&p->part[i], p->o.context);
@@ -88,7 +93,7 @@ Test(library_build, its_info_counts_calls_joins_and_bytes, .init = open_library,
      .fini = close_library)
 {
     const nc_facts *f = library.built.facts;
-    cr_assert_eq(f->n_programs, 3);
+    cr_assert_eq(f->n_programs, 5);
     cr_assert_eq(f->context, 96);
     cr_assert_eq(f->vocab_size, model.c.vocab_size);
     cr_assert_eq(f->cache_bytes, 2 * 4 * 2 * 96 * 16 * 4);
@@ -103,6 +108,29 @@ Test(library_build, its_info_counts_calls_joins_and_bytes, .init = open_library,
     }
     cr_assert_eq(f->n_sites, n_sites);
     cr_assert_str_eq(f->site[14].site, "layers.0.mlp.gate_proj+up_proj matmul+epilogue");
+}
+
+Test(library_build, its_info_says_which_lengths_each_program_is_for, .init = open_library,
+     .fini = close_library)
+{
+    static const struct {
+        const char *name;
+        int64_t min, max, usual;
+    } want[] = {{"decode", 1, 1, 1},
+                {"prefill_4", 2, 4, 4},
+                {"prefill_16", 5, 20, 16},
+                {"prefill_64", 21, 96, 64},
+                {"score", 1, 96, 64}};
+    const nc_facts *f = library.built.facts;
+    cr_assert_eq(f->n_programs, (int)countof(want));
+    for (size_t i = 0; i < countof(want); i++) {
+        const nc_program *p = &f->program[i];
+        cr_assert_str_eq(p->name, want[i].name);
+        cr_assert_eq(p->min_tokens, want[i].min, "%s", p->name);
+        cr_assert_eq(p->max_tokens, want[i].max, "%s", p->name);
+        cr_assert_eq(p->usual_tokens, want[i].usual, "%s", p->name);
+    }
+    cr_assert_str_eq(f->buckets, "default");
 }
 
 /* ---- machine code ---- */

@@ -13,6 +13,8 @@ enum { CONTEXT = 512, DECODE = 0, PREFILL = 1, MOST_PARTS = 4, MOST_NOTES = 4096
 
 static ModelLibrary library;
 static NcTables tables;
+static const Bucket *bucket; /* NULL: the usual one */
+static int n_buckets;
 
 /* ---- kernels that note ---- */
 
@@ -76,6 +78,8 @@ static void compile(Env *e, void *arg)
                                  .n_threads = 2,
                                  .in_place = true},
                         .tc = &tc,
+                        .bucket = bucket,
+                        .n_buckets = n_buckets,
                         .at_usual_sizes = true};
     model_library_compile(e, &o, &library);
     tables = emptied(e, &library.text, noting_kernel);
@@ -274,4 +278,72 @@ Test(library_run, the_first_call_of_a_region_that_fails_is_named)
         cr_assert_eq(feed(m, 0, 1, &why), NC_OK, "and then it goes on");
         runtime_close(m);
     }
+}
+
+/* ---- which program ---- */
+
+static const nc_site *fed_by; /* of its calls, one */
+
+static void note_program(void *ctx, int site)
+{
+    (void)ctx;
+    fed_by = &tables.facts->site[site];
+}
+
+static const char *program_of(nc_model *m, int n)
+{
+    static const int32_t ids[CONTEXT];
+    const float *logits;
+    nc_error why;
+    cr_assert_eq(runtime_feed(m, 0, ids, n, false, NULL, &logits, &why), NC_OK, "%s", why.text);
+    return fed_by->program;
+}
+
+static int32_t idle_kernel(void *const *params, const int64_t *syms, int part, int n_parts)
+{
+    (void)params, (void)syms, (void)part, (void)n_parts;
+    return 0;
+}
+
+static nc_model *open_with_buckets(const nc_options *o)
+{
+    static const Bucket some[] = {{8, 16}, {64, 64}, {256, 500}};
+    nc_error why;
+    bucket = some;
+    n_buckets = (int)countof(some);
+    must_work(&env, compile, NULL);
+    tables = emptied(&env, &library.text, idle_kernel);
+    nc_model *m = runtime_open(&tables, o, &why);
+    cr_assert(m, "%s", why.text);
+    return m;
+}
+
+Test(library_run, a_prompt_goes_through_the_program_for_its_length)
+{
+    static const struct {
+        int n;
+        const char *program; /* that feeds the last of it */
+    } want[] = {{1, "decode"},        {2, "prefill_8"},   {16, "prefill_8"},
+                {17, "prefill_64"},   {64, "prefill_64"}, {65, "prefill_256"},
+                {500, "prefill_256"}, {501, "decode"},    {502, "prefill_8"}};
+    nc_model *m = open_with_buckets(&(nc_options){.n_threads = 1, .watch = note_program});
+    for (size_t i = 0; i < countof(want); i++) {
+        cr_assert_str_eq(program_of(m, want[i].n), want[i].program, "%d tokens", want[i].n);
+    }
+    runtime_close(m);
+}
+
+Test(library_run, who_compares_programs_says_through_which_one_prompts_go)
+{
+    volatile int through = -1;
+    nc_model *m = open_with_buckets(
+        &(nc_options){.n_threads = 1, .watch = note_program, .through = &through});
+    cr_assert_str_eq(program_of(m, 30), "prefill_64");
+    through = 1;
+    cr_assert_str_eq(program_of(m, 30), "prefill_8", "in parts");
+    through = 3;
+    cr_assert_str_eq(program_of(m, 2), "prefill_256");
+    through = 4;
+    cr_assert_str_eq(program_of(m, 2), "prefill_8", "that of all rows is none of them");
+    runtime_close(m);
 }

@@ -25,7 +25,10 @@ static void tables_body(Env *e, void *arg)
                         .picker = l->picker,
                         .hint = hint_of_machine(&machine, 2),
                         .tc = &l->tc,
-                        .f32 = l->f32};
+                        .f32 = l->f32,
+                        .at_usual_sizes = l->bucket != NULL,
+                        .bucket = l->bucket,
+                        .n_buckets = l->n_buckets};
     o.hint.in_place = !l->panels;
     model_library_compile(e, &o, &l->made);
 }

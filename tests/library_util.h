@@ -12,6 +12,8 @@ typedef struct TestLibrary {
     const Picker *picker; /* NULL: naive nests */
     bool panels, f32;
     int64_t context;
+    const Bucket *bucket; /* of prompts; NULL: the usual one, and schedules for any size */
+    int n_buckets;
     nc_options options;
 } TestLibrary;
 

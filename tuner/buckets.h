@@ -16,7 +16,8 @@ typedef struct BucketTimes { /* prompts of some lengths, each through every prog
     int n_lengths, n_programs;
     const int64_t *length, *usual; /* both rising; usual: what a program's schedules are for */
     double *ns;                    /* [length][program]: the median of a prompt */
-    Interval *regret; /* the same: how much longer than through the best; 0: it is that */
+    Interval *regret; /* the same: how much longer than through the best; 0: it is that;
+                                      below it, within noise */
 } BucketTimes;
 
 typedef struct BucketChoice {

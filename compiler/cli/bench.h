@@ -62,6 +62,7 @@ typedef struct LibraryBench {
     const char *llama;   /* a GGUF file: in turns with llama-bench; NULL: not */
     const char *weights; /* the model's folder; NULL: the libraries' own */
     bool profile;        /* what each kernel takes, of the first */
+    double margin;       /* of --buckets; 0: that was not asked for */
     PackOptions pack;
     FirstUse first;
     int n_threads; /* 0: as the libraries say */
@@ -73,6 +74,7 @@ void library_bench_find(Env *e, LibraryBench *o); /* fills lib[0] */
 void bench_library(Env *e, void *options);        /* a LibraryBench */
 void bench_profile(Env *e, void *options);
 void bench_llama(Env *e, void *options);
+void bench_buckets(Env *e, void *options); /* bench_buckets.c: of the model, not of a library */
 
 enum { N_LIBRARY_WORKS = 5 };
 typedef struct LibraryWork { /* so many tokens at once, behind so many */

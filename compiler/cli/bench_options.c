@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/bench.h"
+#include "tuner/buckets.h"
 
 enum {
     KEY_SHAPE = 900,
@@ -17,7 +18,8 @@ enum {
     KEY_LIB,
     KEY_VS,
     KEY_LLAMA,
-    KEY_PROFILE
+    KEY_PROFILE,
+    KEY_BUCKETS
 };
 
 static const struct argp_option options[] = {
@@ -42,6 +44,10 @@ static const struct argp_option options[] = {
      "file",
      0},
     {"profile", KEY_PROFILE, NULL, 0, "of a library: only what each of its kernels takes", 0},
+    {"buckets", KEY_BUCKETS, "PERCENT", OPTION_ARG_OPTIONAL,
+     "of MODEL: which lengths of prompts should share a program, and be at most so much slower "
+     "than with schedules of their own (default: 5); the database keeps that for builds",
+     0},
     {"threads", KEY_THREADS, "N", 0, "default: all that this process may use", 0},
     {"regime", KEY_REGIME, "hot|cold", 0,
      "weights and KV cache in the processor's caches, or as a model finds them: in a ring of "
@@ -89,6 +95,9 @@ static void check_options(struct argp_state *state, const BenchOptions *o)
                           "a model alone");
     } else if ((l->lib[1] != NULL) + (l->llama != NULL) + l->profile > 1) {
         argp_error(state, "one of --vs, --vs-llama and --profile");
+    } else if (l->margin != 0 && (!wants_library(o) || l->lib[0] || l->lib[1] || l->llama ||
+                                  l->profile || l->pack.wanted || l->margin < 0)) {
+        argp_error(state, "--buckets goes with a model alone, and takes a percentage");
     } else if (l->lib[1] && l->pack.file) {
         argp_error(state, "with --vs each library has its own --pack-file");
     } else if (!wants_library(o) && !o->peaks && !o->m && !o->kernel) {
@@ -114,6 +123,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_VS: o->library.lib[1] = arg; return 0;
     case KEY_LLAMA: o->library.llama = arg; return 0;
     case KEY_PROFILE: o->library.profile = true; return 0;
+    case KEY_BUCKETS:
+        o->library.margin = arg ? option_real(state, "buckets", arg) / 100 : BUCKETS_MARGIN;
+        return 0;
     case 's':
         if (o->n_schedules == MAX_BENCH_ENTRIES) {
             argp_error(state, "at most %d schedules", MAX_BENCH_ENTRIES);
@@ -163,7 +175,11 @@ int cmd_bench(int argc, char **argv)
         l->n_blocks = o.n_blocks;
         l->seed = o.seed;
         l->format = o.format;
-        return cli_run(l->llama ? bench_llama : l->profile ? bench_profile : bench_library, l);
+        return cli_run(l->margin > 0 ? bench_buckets
+                       : l->llama    ? bench_llama
+                       : l->profile  ? bench_profile
+                                     : bench_library,
+                       l);
     }
     return cli_run(bench_kernels, &o);
 }

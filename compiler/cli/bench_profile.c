@@ -152,7 +152,10 @@ static void profile(Env *e, void *arg)
     static const struct {
         const char *name;
         int at, n;
-    } works[] = {{"decode at 16", 16, 1}, {"prefill 128", 0, 128}};
+    } works[] = {{"decode at 16", 16, 1},
+                 {"decode at 512", 512, 1},
+                 {"prefill 128", 0, 128},
+                 {"prefill 512", 0, 512}};
     Profile *p = arg;
     Buf out;
     nc_options o = {.weights = p->o->weights,

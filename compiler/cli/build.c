@@ -13,15 +13,16 @@ static void say(const ModelLibrary *l, const char *out, uint64_t took_ns)
             f->n_threads, (double)took_ns / 1e9);
     for (int i = 0; i < f->n_programs; i++) {
         const nc_program *p = &f->program[i];
-        fprintf(
-            stderr,
-            "  %-8s at most %lld tokens: %d calls, %d joins, arena %.1f MB, %.1f to %.1f MB "
-            "moved "
-            "for one token\n",
-            p->name, (long long)p->max_tokens, p->n_calls, p->n_joins,
-            (double)p->arena_bytes / 1e6, (double)p->bytes_first / 1e6,
-            (double)p->bytes_last / 1e6);
+        fprintf(stderr,
+                "  %-8s %lld to %lld tokens (scheduled for %lld): %d calls, %d joins, arena "
+                "%.1f MB, "
+                "%.1f to %.1f MB moved for one token\n",
+                p->name, (long long)p->min_tokens, (long long)p->max_tokens,
+                (long long)p->usual_tokens, p->n_calls, p->n_joins,
+                (double)p->arena_bytes / 1e6, (double)p->bytes_first / 1e6,
+                (double)p->bytes_last / 1e6);
     }
+    fprintf(stderr, "  lengths of prompts that share a program: %s\n", f->buckets);
     fprintf(
         stderr,
         "  weights %.1f MB in memory, %.1f MB of them laid out for kernels; cache %.1f MB\n",
@@ -103,6 +104,7 @@ enum {
     KEY_EXACT,
     KEY_TUNED,
     KEY_PACK,
+    KEY_BUCKETS,
     KEY_FORMAT
 };
 
@@ -118,6 +120,12 @@ static const struct argp_option options[] = {
     {"pack-file", KEY_PACK, "FILE", OPTION_ARG_OPTIONAL,
      "and the weights as the library lays them out, for a start that only maps them (default: "
      "model.pack in that folder)",
+     1},
+    {"buckets", KEY_BUCKETS, "LIST", 0,
+     "a program for prompts of up to so many tokens each, 16,64,512; its schedules are for "
+     "that length, or "
+     "for the one before a colon, 64:512 (default: what `nanocompile bench --buckets` "
+     "measured, else 64:512)",
      1},
     {"format", KEY_FORMAT, "text|md|csv|json|tex", 0,
      "of the list of call sites (default: text, which joins those of one kernel)", 1},
@@ -149,6 +157,19 @@ static void check_options(struct argp_state *state, const BuildOptions *o)
     }
 }
 
+static void parse_buckets(struct argp_state *state, BuildOptions *o, const char *list)
+{
+    Bucket bucket[MAX_BUCKETS];
+    int n;
+    o->buckets = list;
+    if (!buckets_parse(list, bucket, &n)) {
+        argp_error(state,
+                   "--buckets takes at most %d rising numbers of tokens, as 16,64,512 or "
+                   "16:40,256:512, not '%s'",
+                   MAX_BUCKETS, list);
+    }
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     BuildOptions *o = state->input;
@@ -159,6 +180,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
     case KEY_FORMAT: o->format = option_format(state, arg); return 0;
     case KEY_PACK: o->pack = (PackOptions){.wanted = true, .file = arg}; return 0;
+    case KEY_BUCKETS: parse_buckets(state, o, arg); return 0;
     case KEY_DB: o->db = arg; return 0;
     case KEY_NO_DB: o->no_db = true; return 0;
     case KEY_SCHED: o->sched = arg; return 0;

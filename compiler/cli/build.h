@@ -4,9 +4,13 @@
 
 #include "cli/explain.h"
 #include "cli/model.h"
+#include "tuner/buckets.h"
 
 typedef struct BuildOptions {
     const char *dir, *out, *db, *sched;
+    const char *buckets;  /* --buckets; NULL: what was measured, else the usual one */
+    const Bucket *bucket; /* instead, where n_buckets is not 0 */
+    int n_buckets;
     int64_t context;
     int n_threads; /* 0: all */
     bool no_db, naive, f32, exact_only, require_tuned;
@@ -52,6 +56,14 @@ void building_compile(Env *e, Building *b, const char *dir, bool at_home);
 void building_close(void *building);
 /* LibraryOptions.explain; ctx is a Building. */
 void picks_explain(void *ctx, int part, int kernel, const char **outcome, const char **why);
+
+/* ---- build_buckets.c: which lengths of prompts share a program ---- */
+/* "16,64:200,512": each for prompts beyond the one before, up to itself or to the number behind the colon.
+ * False: it is no such list. */
+bool buckets_parse(const char *text, Bucket *out, int *n);
+/* Those that were given, else measured here, else none; and why. */
+void buckets_choice(Env *e, const Building *b, LibraryOptions *lo);
+BucketPlace buckets_place(const Building *b);
 
 /* ---- build_manifest.c: what each call site got, as a table and as rows ---- */
 /* text: a row for equal call sites of a program; else one for each. */

@@ -28,6 +28,7 @@ void building_compile(Env *e, Building *b, const char *dir, bool at_home)
     checkpoint_open(e, &b->file, dir);
     picks_open(e, &b->picks, b->o);
     LibraryOptions lo = library_options(b, at_home ? dir : NULL);
+    buckets_choice(e, b, &lo);
     model_library_compile(e, &lo, &b->library);
 }
 
