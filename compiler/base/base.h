@@ -274,6 +274,7 @@ extern const Os os_system; /* the real calls, for tests that wrap and restore */
  * descriptor that poll finds readable when the process has ended. */
 
 uint64_t os_now_ns(void); /* CLOCK_MONOTONIC */
+int64_t os_wall_ns(void); /* since 1970: for records, never for durations */
 /* Whole files. The text gets a NUL behind its last byte. False fills err (names the path). */
 bool os_read_file(Arena *a, const char *path, size_t max_bytes, char **text, size_t *len,
                   Err *err);
