@@ -35,40 +35,38 @@ void row_text(DbTable t, const void *row, int first, Buf *out);
 void row_cell(DbTable t, const void *row, int column, Buf *out); /* its value; "-": NULL */
 /* Reals up to rounding; texts are not NULL. */
 bool cells_agree(DbTable t, const void *a, const void *b, int column);
-void row_columns(DbTable t, Buf *out);         /* "id, hard, isa" */
-int64_t text_id(const char *text, size_t len); /* 53 bits of its hash */
+void row_columns(DbTable t, Buf *out); /* "id, hard, isa" */
 bool hash_read(const char *hex, Hash *out);
-const char *hash_text(Arena *a, Hash h); /* NULL: zero */
 
 /* ---- open.c ---- */
 
 #define APPLICATION_ID 0x4e435344 /* "NCSD" */
-enum { BUSY_MS = 60000, COLUMNS_MAX = 64 };
+enum { BUSY_MS = 60000 };
 
 /* Columns: id, SQL */
-#define STATEMENTS(X)                                                                      \
-    X(BEGIN, "BEGIN IMMEDIATE")                                                            \
-    X(COMMIT, "COMMIT")                                                                    \
-    X(ROLLBACK, "ROLLBACK")                                                                \
-    X(END_RUN, "UPDATE run SET ended_ns = ?2, ending = ?3, why = ?4 WHERE id = ?1")        \
+#define STATEMENTS(X)                                                                        \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                              \
+    X(COMMIT, "COMMIT")                                                                      \
+    X(ROLLBACK, "ROLLBACK")                                                                  \
+    X(END_RUN, "UPDATE run SET ended_ns = ?2, ending = ?3, why = ?4 WHERE id = ?1")          \
     X(REOPEN_RUN, "UPDATE run SET ended_ns = NULL, ending = NULL, why = NULL WHERE id = ?1") \
-    X(END_RUN_TASK, "UPDATE run_task SET ended_ns = ?3, ending = ?4, why = ?5 "            \
-                    "WHERE run = ?1 AND task = ?2")                                        \
-    X(KERNEL_BY_HASH, "SELECT id, text FROM kernel WHERE hash = ?1 ORDER BY id")           \
-    X(TUNED_KERNELS, "SELECT text FROM kernel k WHERE EXISTS (SELECT 1 FROM task t JOIN "  \
-                     "winner w ON w.task = t.id WHERE t.kernel = k.id) ORDER BY id")       \
-    X(CANDIDATES,                                                                          \
-      "SELECT w.run, w.task, t.n_threads, t.regime, t.sizes, r.machine, "                  \
-      "r.toolchain FROM task t JOIN winner w ON w.task = t.id "                            \
-      "JOIN run r ON r.id = w.run WHERE t.kernel = ?1 "                                    \
-      "ORDER BY w.ratio_hi IS NULL, w.ratio_hi, w.ratio, w.at_ns DESC, w.run DESC")        \
-    X(KEPT, "SELECT t.n_threads, t.regime, t.sizes, r.machine, r.toolchain, rt.run, "      \
-            "(SELECT count(*) FROM trial x WHERE x.run = rt.run AND x.task = rt.task) "    \
-            "FROM task t JOIN run_task rt ON rt.task = t.id JOIN run r ON r.id = rt.run "  \
-            "WHERE t.kernel = ?1 AND rt.ended_ns IS NOT NULL AND rt.space IS NOT NULL "    \
-            "ORDER BY rt.ended_ns DESC, rt.run DESC")                                      \
-    X(PUT_IMPORTED, "INSERT OR IGNORE INTO imported VALUES (?, ?, ?, ?, ?)")               \
-    X(IMPORTED_BY_KEY, "SELECT * FROM imported WHERE signature = ?1 AND kernel_hash = ?2 " \
+    X(END_RUN_TASK, "UPDATE run_task SET ended_ns = ?3, ending = ?4, why = ?5 "              \
+                    "WHERE run = ?1 AND task = ?2")                                          \
+    X(KERNEL_BY_HASH, "SELECT id, text FROM kernel WHERE hash = ?1 ORDER BY id")             \
+    X(TUNED_KERNELS, "SELECT text FROM kernel k WHERE EXISTS (SELECT 1 FROM task t JOIN "    \
+                     "winner w ON w.task = t.id WHERE t.kernel = k.id) ORDER BY id")         \
+    X(CANDIDATES,                                                                            \
+      "SELECT w.run, w.task, t.n_threads, t.regime, t.sizes, r.machine, "                    \
+      "r.toolchain FROM task t JOIN winner w ON w.task = t.id "                              \
+      "JOIN run r ON r.id = w.run WHERE t.kernel = ?1 "                                      \
+      "ORDER BY w.ratio_hi IS NULL, w.ratio_hi, w.ratio, w.at_ns DESC, w.run DESC")          \
+    X(KEPT, "SELECT t.n_threads, t.regime, t.sizes, r.machine, r.toolchain, rt.run, "        \
+            "(SELECT count(*) FROM trial x WHERE x.run = rt.run AND x.task = rt.task) "      \
+            "FROM task t JOIN run_task rt ON rt.task = t.id JOIN run r ON r.id = rt.run "    \
+            "WHERE t.kernel = ?1 AND rt.ended_ns IS NOT NULL AND rt.space IS NOT NULL "      \
+            "ORDER BY rt.ended_ns DESC, rt.run DESC")                                        \
+    X(PUT_IMPORTED, "INSERT OR IGNORE INTO imported VALUES (?, ?, ?, ?, ?)")                 \
+    X(IMPORTED_BY_KEY, "SELECT * FROM imported WHERE signature = ?1 AND kernel_hash = ?2 "   \
                        "ORDER BY sizes, schedule")
 
 typedef enum StatementId {
@@ -169,5 +167,6 @@ void run_statement(Db *db, sqlite3_stmt *s);
 void must_bind(Db *db, int code);
 sqlite3_stmt *prepared(Db *db, const char *sql);
 sqlite3_stmt *insert_of(Db *db, DbTable t);
+const char *insert_sql(Db *db, DbTable t, const char *verb); /* in the work arena */
 
 #endif

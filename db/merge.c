@@ -66,16 +66,7 @@ static sqlite3_stmt *delete_by(Db *db, DbTable t, int n_key)
 
 static sqlite3_stmt *replace_in(Db *db, DbTable t)
 {
-    Buf b;
-    buf_init(&b, work(db));
-    buf_printf(&b, "INSERT OR REPLACE INTO %s (", db_table[t].name);
-    row_columns(t, &b);
-    buf_str(&b, ") VALUES (");
-    for (int i = 0; i < db_table[t].n_columns; i++) {
-        buf_str(&b, i ? ", ?" : "?");
-    }
-    buf_char(&b, ')');
-    return prepared(db, b.at);
+    return prepared(db, insert_sql(db, t, "INSERT OR REPLACE"));
 }
 
 static bool belongs(const Merging *m, int t)
@@ -220,15 +211,32 @@ static bool put(Merging *m, sqlite3_stmt *to, DbTable t, sqlite3_stmt *row)
     return code == SQLITE_DONE;
 }
 
+static void execute(Db *db, const char *sql)
+{
+    int code = sqlite3_exec(db->sql, sql, NULL, NULL, NULL);
+    if (code) {
+        db_fail(db, code, "merge into");
+    }
+}
+
+/* Only a winner may be refused; then what it would have taken the place of stays whole. */
 static void take_over(Merging *m)
 {
+    bool may_fail = m->table == DB_T_WINNER;
+    if (may_fail) {
+        execute(m->into, "SAVEPOINT record");
+    }
     for (int t = N_DB_TABLES - 1; t >= 0; t--) { /* those that refer to others first */
         if (belongs(m, t)) {
             bind_key(m, m->drop[t]);
             run_statement(m->into, m->drop[t]);
         }
     }
-    if (!put(m, m->put, m->table, m->b.owner)) {
+    bool done = put(m, m->put, m->table, m->b.owner);
+    if (may_fail) {
+        execute(m->into, done ? "RELEASE record" : "ROLLBACK TO record; RELEASE record");
+    }
+    if (!done) {
         m->done.n_conflicts++;
         m->complain(m->ctx, "A winner was left out: its title match is told differently.");
         return;

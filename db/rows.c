@@ -45,13 +45,6 @@ bool hash_read(const char *hex, Hash *out)
     return hex[32] == '\0';
 }
 
-const char *hash_text(Arena *a, Hash h)
-{
-    char hex[33];
-    hash_hex(h, hex);
-    return h.hi || h.lo ? arena_str(a, hex) : NULL;
-}
-
 static void blank_int(void *at)
 {
     *(DbINT *)at = DB_NONE;

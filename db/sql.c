@@ -6,7 +6,6 @@
 struct DbSql {
     Db *db;
     sqlite3_stmt *stmt;
-    bool on_row;
 };
 
 Db *sql_db(const DbSql *q)

@@ -41,7 +41,7 @@ sqlite3_stmt *statement_of(Db *db, StatementId id)
     return db->statement[id];
 }
 
-static const char *insert_sql(Db *db, DbTable t, const char *verb)
+const char *insert_sql(Db *db, DbTable t, const char *verb)
 {
     Buf b;
     buf_init(&b, work(db));
@@ -70,16 +70,20 @@ void must_bind(Db *db, int code)
     }
 }
 
-void run_statement(Db *db, sqlite3_stmt *s)
+static void step_or_fail(Db *db, sqlite3_stmt *s, const char *doing)
 {
+    Err err;
     int code = sqlite3_step(s);
-    if (code != SQLITE_DONE) {
-        Err err;
-        sqlite_error(db->sql, code, "write", db->path, &err);
-        sqlite3_reset(s);
+    bool ok = code == SQLITE_DONE || sqlite_error(db->sql, code, doing, db->path, &err);
+    sqlite3_reset(s);
+    if (!ok) {
         fail_err(db->e, &err);
     }
-    sqlite3_reset(s);
+}
+
+void run_statement(Db *db, sqlite3_stmt *s)
+{
+    step_or_fail(db, s, "write");
 }
 
 /* ---- transactions ---- */
@@ -135,16 +139,9 @@ void db_add(Db *db, DbTable t, const void *row)
 {
     sqlite3_stmt *s = insert_of(db, t);
     must_bind(db, row_bind(s, t, row));
-    int code = sqlite3_step(s);
-    if (code != SQLITE_DONE) {
-        Err err;
-        char doing[64];
-        snprintf(doing, sizeof doing, "record a row of %s in", db_table[t].name);
-        sqlite_error(db->sql, code, doing, db->path, &err);
-        sqlite3_reset(s);
-        fail_err(db->e, &err);
-    }
-    sqlite3_reset(s);
+    char doing[64];
+    snprintf(doing, sizeof doing, "record a row of %s in", db_table[t].name);
+    step_or_fail(db, s, doing);
 }
 
 /* UPDATE by key, with the row's columns as arguments. */

@@ -113,6 +113,22 @@ Test(db_merge, conflicts_are_told_and_settled_alike)
     cr_expect_str_eq(contents_at(&env, a), ab);
 }
 
+/* What serves which sizes belongs to a winner: without it, it would serve all. */
+Test(db_merge, a_winner_that_is_left_out_takes_nothing_with_it)
+{
+    Story s[] = {told(1, 4, "-O3")};
+    const char *a = with("a.db", 1, s), *b = with("b.db", 1, s);
+    set_sql(b, "UPDATE duel SET b_c_hash = '00000000000000000000000000000000' WHERE stage = "
+               "'title'; UPDATE winner SET schedule = 'vec z', c_hash = "
+               "'00000000000000000000000000000000'");
+    Ran r = SCHEDB(&env, "merge", a, b);
+    shows(r, "A winner was left out");
+    Db *db = open_db(&env, a, DB_READ);
+    cr_expect_eq(db_count(db, DB_T_WINNER), 1);
+    cr_expect_eq(db_count(db, DB_T_WINNER_RANGE), 1);
+    db_close(db);
+}
+
 Test(db_merge, names_cannot_mean_two_things)
 {
     Story s[] = {told(1, 1, "-O3")};

@@ -128,9 +128,7 @@ static void take_turn(Child *p)
 
 static void take_time(Child *p)
 {
-    struct timespec ts = {0};
-    os.clock_gettime(CLOCK_REALTIME, &ts);
-    p->out->start_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    p->out->start_ns = (uint64_t)os_wall_ns();
     p->begin_ns = clock_ns();
 }
 

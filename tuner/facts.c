@@ -23,27 +23,15 @@ DbToolchain toolchain_row(Arena *m, const Toolchain *tc)
     return row;
 }
 
-static int64_t bytes_of(const Kernel *k, int operand, const int64_t *sym)
-{
-    return kernel_span(k, operand, sym) * operand_bytes(&k->operand.at[operand]);
-}
-
 void work_row(Env *e, const Kernel *k, const int64_t *sym, DbRunTask *row)
 {
-    Sizes z = {0};
     Err err;
-    for (int i = 0; i < k->n_syms; i++) {
-        Sym id;
-        dim_as_sym(dim_named(e, arena_printf(&e->kernel, "s%d", i)), &id);
-        z.bound[id] = true;
-        z.value[id] = sym[i];
-    }
-    if (!dim_eval(e, kernel_flops(e, k), &z, &row->flops, &err)) {
+    if (!kernel_flops_at(e, k, sym, &row->flops, &err)) {
         row->flops = DB_NONE;
     }
-    row->write_bytes = bytes_of(k, 0, sym);
+    row->write_bytes = (int64_t)operand_stored_bytes(k, 0, sym);
     row->read_bytes = 0;
     for (int i = 1; i < k->operand.n; i++) {
-        row->read_bytes += bytes_of(k, i, sym);
+        row->read_bytes += (int64_t)operand_stored_bytes(k, i, sym);
     }
 }

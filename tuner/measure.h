@@ -118,7 +118,6 @@ void operands_fill(Env *e, const Kernel *naive, const int64_t *syms, uint64_t se
 bool operand_rotates(const Kernel *k, int operand, uint64_t rotates);
 /* The bits of operands that are a KV cache: when a model comes to one again, it is as cold as a weight. */
 uint64_t call_caches(const Program *p, const Call *call);
-size_t operand_stored_bytes(const Kernel *k, int operand, const int64_t *syms);
 size_t operands_rotating_bytes(const Kernel *k, const int64_t *syms, uint64_t rotates);
 /* What rotates, once, laid out by the kernel's own functions; how many bytes of that need rings
  * of their own: where `with` has an operand in the same bytes, its ring will serve both, and

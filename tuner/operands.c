@@ -68,12 +68,6 @@ uint64_t call_caches(const Program *p, const Call *call)
     return caches;
 }
 
-size_t operand_stored_bytes(const Kernel *k, int operand, const int64_t *syms)
-{
-    return (size_t)kernel_span(k, operand, syms) *
-           (size_t)operand_bytes(&k->operand.at[operand]);
-}
-
 size_t operands_rotating_bytes(const Kernel *k, const int64_t *syms, uint64_t rotates)
 {
     size_t bytes = 0;

@@ -8,13 +8,6 @@
 #include "tuner/evidence.h"
 #include "tuner/session_int.h"
 
-static int64_t now_ns(void)
-{
-    struct timespec t = {0};
-    os.clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 typedef struct Told { /* by the session */
     TaskRecord *t;
     const void *what;
@@ -96,7 +89,7 @@ static void put_rows(Env *e, const TaskRecord *t, DbDuel *d, const Terms *terms,
                      int n_there)
 {
     int n = rows->process.n;
-    d->started_ns = n > 0 ? rows->process.at[0].started_ns : now_ns();
+    d->started_ns = n > 0 ? rows->process.at[0].started_ns : os_wall_ns();
     d->took_ns = 0;
     for (int i = 0; i < n; i++) {
         d->took_ns += rows->process.at[i].took_ns;
@@ -136,7 +129,7 @@ static void put_calibration(Env *e, void *arg)
     row.metric = metric_name[c->result.metric], row.noisy = c->result.noisy;
     row.waited_ns = (int64_t)c->waited_ns;
     row.n_pairs_process = rules_pairs(&t->run->rules, DUEL_TITLE, c->result.wide);
-    row.at_ns = now_ns();
+    row.at_ns = os_wall_ns();
     row.n_trials = c->n_trials, row.elapsed_ns = (int64_t)c->elapsed_ns;
     row.budget_ns = c->budget_ns > 0 ? (int64_t)c->budget_ns : DB_NONE;
     db_add_calibration(t->run->db, &row);
@@ -159,7 +152,8 @@ static void put_knobs(const TaskRecord *t, int64_t trial, uint64_t index)
 /* Where its time went; a process verifies, and all else that it does is to measure. */
 static void fill_times(const Trial *x, DbTrial *row)
 {
-    row->started_ns = x->n_processes > 0 ? (int64_t)x->process[0].result.start_ns : now_ns();
+    row->started_ns =
+        x->n_processes > 0 ? (int64_t)x->process[0].result.start_ns : os_wall_ns();
     row->build_ns = (int64_t)x->build_ns;
     row->decide_ns = (int64_t)x->decide_ns;
     row->elapsed_ns = (int64_t)x->elapsed_ns;
@@ -284,7 +278,7 @@ static DbWinner winner_row(const TaskRecord *t, const Winner *x, const DbDuel *d
                       .ratio_lo = d->ratio_lo,
                       .ratio_hi = d->ratio_hi,
                       .b_ns = d->b_ns,
-                      .at_ns = now_ns()};
+                      .at_ns = os_wall_ns()};
 }
 
 /* Shown at these sizes and at no others. */

@@ -96,16 +96,15 @@ static int poll_fds(struct pollfd *fds, unsigned long n, int timeout_ms)
     return poll(fds, n, timeout_ms);
 }
 
-#define SYSTEM_CALLS                                                                \
-    {                                                                               \
-        .alloc = malloc, .realloc = realloc, .open = open_cloexec, .close = close,  \
-        .read = read, .write = write, .fstat = fstat, .stat = stat, .fsync = fsync, \
-        .rename = rename, .unlink = unlink, .mkdir = mkdir, .rmdir = rmdir,         \
-        .mkdtemp = mkdtemp, .mmap = mmap, .munmap = munmap, .madvise = madvise,     \
-        .pipe = pipe_cloexec, .poll = poll_fds, .spawn = spawn, .waitpid = waitpid, \
-        .wait4 = wait4, .memfd = make_memfd, .pidfd = open_pidfd, .kill = kill,     \
-        .dlopen = dlopen, .dlsym = dlsym, .dlclose = dlclose,                       \
-        .clock_gettime = clock_gettime,                                             \
+#define SYSTEM_CALLS                                                                          \
+    {                                                                                         \
+        .alloc = malloc, .realloc = realloc, .open = open_cloexec, .close = close,            \
+        .read = read, .write = write, .fstat = fstat, .stat = stat, .fsync = fsync,           \
+        .rename = rename, .unlink = unlink, .mkdir = mkdir, .rmdir = rmdir,                   \
+        .mkdtemp = mkdtemp, .mmap = mmap, .munmap = munmap, .madvise = madvise,               \
+        .pipe = pipe_cloexec, .poll = poll_fds, .spawn = spawn, .waitpid = waitpid,           \
+        .wait4 = wait4, .memfd = make_memfd, .pidfd = open_pidfd, .kill = kill,               \
+        .dlopen = dlopen, .dlsym = dlsym, .dlclose = dlclose, .clock_gettime = clock_gettime, \
     }
 
 Os os = SYSTEM_CALLS;
@@ -113,11 +112,21 @@ const Os os_system = SYSTEM_CALLS;
 
 /* ---- time -------------------------------------------------------------------- */
 
-uint64_t os_now_ns(void)
+static int64_t read_clock(clockid_t clock)
 {
     struct timespec ts = {0};
-    os.clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+    os.clock_gettime(clock, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+uint64_t os_now_ns(void)
+{
+    return (uint64_t)read_clock(CLOCK_MONOTONIC);
+}
+
+int64_t os_wall_ns(void)
+{
+    return read_clock(CLOCK_REALTIME);
 }
 
 /* ---- whole files --------------------------------------------------------------- */

@@ -147,17 +147,9 @@ typedef struct Work {
 static Work work_of(Contest *r, const Kernel *k)
 {
     Work w = {0};
-    Sizes z = {0};
     int64_t flops = 0;
     Err err;
-    for (int i = 0; i < r->naive->n_syms; i++) {
-        Dim s = dim_named(r->e, arena_printf(&r->e->kernel, "s%d", i));
-        Sym id;
-        dim_as_sym(s, &id);
-        z.bound[id] = true;
-        z.value[id] = r->syms[i];
-    }
-    if (!dim_eval(r->e, kernel_flops(r->e, r->naive), &z, &flops, &err)) {
+    if (!kernel_flops_at(r->e, r->naive, r->syms, &flops, &err)) {
         fail_err(r->e, &err);
     }
     w.flops = (double)flops;

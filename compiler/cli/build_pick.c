@@ -116,12 +116,7 @@ void picks_open(Env *e, Picks *p, const BuildOptions *o)
 {
     Here *h = &p->here;
     *p = (Picks){.o = o, .picker = {pick, p}};
-    h->e = e;
-    machine_read(e, "", &h->machine);
-    toolchain_find(e, &h->tc);
-    h->n_threads = o->n_threads ? o->n_threads : h->machine.n_threads;
-    db_machine_here(e, &e->model, "", &h->machine, &h->db_machine);
-    h->db_toolchain = toolchain_row(&e->model, &h->tc);
+    here_init(e, h, o->n_threads);
     if (o->sched) {
         read_sched(e, p);
     } else if (!o->no_db) {

@@ -24,11 +24,7 @@ static void measure_peaks(Env *e, Here *h)
 
 static void look_around(Env *e, Here *h)
 {
-    machine_read(e, "", &h->machine);
-    toolchain_find(e, &h->tc);
-    h->n_threads = h->o->n_threads ? h->o->n_threads : h->machine.n_threads;
-    db_machine_here(e, &e->model, "", &h->machine, &h->db_machine);
-    h->db_toolchain = toolchain_row(&e->model, &h->tc);
+    here_init(e, h, h->o->n_threads);
     h->db = db_open(e, h->o->db, DB_READ, &h->no_db);
     if (h->o->peaks) {
         measure_peaks(e, h);

@@ -32,6 +32,9 @@ typedef struct Here { /* where it is asked: everything of a key but the call sit
     double read_bytes_per_ns, flops_per_ns; /* peaks that were measured now; 0: they were not */
 } Here;
 
+/* All but the database; n_threads 0: all. */
+void here_init(Env *e, Here *h, int n_threads); /* explain_answer.c */
+
 /* ---- explain_sites.c: what is called, at which sizes ---- */
 typedef struct Site {
     const char *label;

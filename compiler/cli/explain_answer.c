@@ -5,6 +5,16 @@
 
 #include "cli/explain.h"
 
+void here_init(Env *e, Here *h, int n_threads)
+{
+    h->e = e;
+    machine_read(e, "", &h->machine);
+    toolchain_find(e, &h->tc);
+    h->n_threads = n_threads ? n_threads : h->machine.n_threads;
+    db_machine_here(e, &e->model, "", &h->machine, &h->db_machine);
+    h->db_toolchain = toolchain_row(&e->model, &h->tc);
+}
+
 typedef struct Judged {
     PickOutcome outcome;
     const char *why;

@@ -283,6 +283,12 @@ int64_t kernel_span(const Kernel *k, int operand, const int64_t *syms)
     return longest(o->span.at, o->span.n, syms);
 }
 
+size_t operand_stored_bytes(const Kernel *k, int operand, const int64_t *syms)
+{
+    return (size_t)kernel_span(k, operand, syms) *
+           (size_t)operand_bytes(&k->operand.at[operand]);
+}
+
 int64_t kernel_given_span(const Kernel *k, int operand, const int64_t *syms)
 {
     const Pack *p = k->operand.at[operand].pack;

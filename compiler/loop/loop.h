@@ -194,6 +194,7 @@ int operand_bytes(const Operand *o); /* of an element as the kernel reads it */
 bool operand_takes_bf16(const Operand *o);
 int operand_given_bytes(const Operand *o);
 int64_t kernel_span(const Kernel *k, int operand, const int64_t *syms); /* elements, >= 0 */
+size_t operand_stored_bytes(const Kernel *k, int operand, const int64_t *syms); /* of those */
 int64_t kernel_given_span(const Kernel *k, int operand,
                           const int64_t *syms); /* before packing */
 
@@ -285,6 +286,8 @@ Dim program_bytes(Env *e, const Program *p, Dim *read, Dim *written);
 /* Float operations of one run, as the nest writes them (a comparison is one, a multiply-add two), in symbols
  * s0 s1 ... Fails with E_ILLEGAL where an extent is no polynomial, as after a split. */
 Dim kernel_flops(Env *e, const Kernel *k);
+/* At these sizes. False: err says why it cannot be told. */
+bool kernel_flops_at(Env *e, const Kernel *k, const int64_t *syms, int64_t *flops, Err *err);
 Dim program_flops(Env *e, const Program *p); /* graph symbols */
 
 /* ---- plan.c: the arena: best fit over lifetimes, per binding of sizes. spec: loop-ir 7 ---------- */

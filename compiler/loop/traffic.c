@@ -115,6 +115,18 @@ Dim kernel_flops(Env *e, const Kernel *k)
     return nest_flops(e, &k->nest, symbol);
 }
 
+bool kernel_flops_at(Env *e, const Kernel *k, const int64_t *syms, int64_t *flops, Err *err)
+{
+    Sizes z = {0};
+    for (int i = 0; i < k->n_syms; i++) {
+        Sym id;
+        dim_as_sym(dim_named(e, arena_printf(&e->kernel, "s%d", i)), &id);
+        z.bound[id] = true;
+        z.value[id] = syms[i];
+    }
+    return dim_eval(e, kernel_flops(e, k), &z, flops, err);
+}
+
 Dim program_flops(Env *e, const Program *p)
 {
     Dim sum = dim_int(0), symbol[MAX_SYMBOLS];

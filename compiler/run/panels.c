@@ -25,8 +25,7 @@ static void release(Panel *p)
 /* Huge pages where the system gives them: panels are read from end to end. */
 static bool reserve(Panel *p, Err *err)
 {
-    const Operand *o = &p->k->operand.at[p->operand];
-    size_t bytes = (size_t)kernel_span(p->k, p->operand, p->sym) * (size_t)operand_bytes(o);
+    size_t bytes = operand_stored_bytes(p->k, p->operand, p->sym);
     release(p);
     bytes = bytes ? bytes : 1;
     void *memory =

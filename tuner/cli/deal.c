@@ -20,7 +20,7 @@ static uint64_t unused_ns(const Workplace *w, const Turn *t)
 uint64_t turns_left_ns(const Turns *all)
 {
     const Workplace *w = all->r->w;
-    uint64_t taken_ns = w->spent_ns + (clock_ns() - w->start_ns);
+    uint64_t taken_ns = workplace_spent_ns(w);
     for (int i = 0; i < all->n; i++) {
         taken_ns += unused_ns(w, &all->at[i]);
     }

@@ -102,10 +102,12 @@ static void known_rates(Db *db, int n_threads, const char *hard, const char *reg
 
 static int64_t known_task(const Workplace *w, Db *db, const Item *it)
 {
+    char hash[33];
+    hash_hex(hash_str(it->kernel->text), hash);
     DbSql *q =
-        db_sql(db, "SELECT t.id FROM task t JOIN kernel k ON k.id = t.kernel WHERE k.text = "
+        db_sql(db, "SELECT t.id FROM task t JOIN kernel k ON k.id = t.kernel WHERE k.hash = "
                    "?1 AND t.sizes = ?2 AND t.regime = ?3 AND t.n_threads = ?4");
-    db_sql_bind_text(q, 1, it->kernel->text);
+    db_sql_bind_text(q, 1, hash);
     db_sql_bind_text(q, 2, db_sizes_text(&w->e->kernel, it->task.sym, it->task.n_syms));
     db_sql_bind_text(q, 3, regime_name[it->task.regime]);
     db_sql_bind_int(q, 4, it->task.n_threads);
@@ -134,30 +136,32 @@ static double roofline_ns(const Item *it, const Expected *x)
     return fmax(flops_of(it) / x->flops_per_ns, bytes_of(it) / x->bytes_per_ns);
 }
 
-static Expected guess(const Workplace *w, const Item *it)
+/* Of any task: all of a command have one regime and as many threads. */
+static Expected of_machine(const Workplace *w, Db *db, const char *hard, const Task *t)
 {
-    bool cold = it->task.regime == REGIME_COLD;
-    double process_ns = cold ? PROCESS_COLD_NS : PROCESS_HOT_NS;
-    return (Expected){.process_ns = (uint64_t)process_ns,
-                      .candidate_ns = (uint64_t)(COMPILE_NS / w->n_jobs + process_ns),
-                      .default_ns = NAN,
-                      .flops_per_ns = FLOPS_PER_NS * it->task.n_threads,
-                      .bytes_per_ns = BYTES_PER_NS,
-                      .from = "constants"};
+    const char *regime = regime_name[t->regime];
+    double process_ns = t->regime == REGIME_COLD ? PROCESS_COLD_NS : PROCESS_HOT_NS;
+    Expected x = {.process_ns = (uint64_t)process_ns,
+                  .candidate_ns = (uint64_t)(COMPILE_NS / w->n_jobs + process_ns),
+                  .default_ns = NAN,
+                  .flops_per_ns = FLOPS_PER_NS * t->n_threads,
+                  .bytes_per_ns = BYTES_PER_NS,
+                  .from = "constants"};
+    if (db) {
+        known_rates(db, t->n_threads, hard, regime, &x);
+        x.from = known_cost(db, 0, hard, regime, &x) ? "this machine's trials" : x.from;
+    }
+    return x;
 }
 
 static void expect(const Workplace *w, Db *db, const char *hard, Item *it)
 {
     Expected *x = &it->expect;
     const char *regime = regime_name[it->task.regime];
-    *x = guess(w, it);
-    if (db) {
-        int64_t task = known_task(w, db, it);
-        known_rates(db, it->task.n_threads, hard, regime, x);
-        x->default_ns = task ? known_default(db, task, hard, regime) : NAN;
-        x->from = task && known_cost(db, task, hard, regime, x) ? "its earlier trials"
-                  : known_cost(db, 0, hard, regime, x)          ? "this machine's trials"
-                                                                : x->from;
+    int64_t task = db ? known_task(w, db, it) : 0;
+    if (task) {
+        x->default_ns = known_default(db, task, hard, regime);
+        x->from = known_cost(db, task, hard, regime, x) ? "its earlier trials" : x->from;
     }
     x->default_ns = or_else(x->default_ns, roofline_ns(it, x) / DEFAULT_ROOFLINE);
 }
@@ -171,16 +175,17 @@ static int by_share(const void *a, const void *b)
 
 void items_expect(const Workplace *w, Db *db, Items *items)
 {
-    DbMachine machine;
+    DbMachine machine = w->db_machine;
     char hard[33] = "";
     double all_ns = 0;
     int n = 0;
     if (db) {
-        db_machine_here(w->e, &w->e->kernel, "", &w->machine, &machine);
         db_name_machine(db, &machine);
         hash_hex(machine.hard, hard);
     }
+    Expected any = of_machine(w, db, hard, &items->at[0].task); /* there is one */
     for (int i = 0; i < items->n; i++) {
+        items->at[i].expect = any;
         expect(w, db, hard, &items->at[i]);
         all_ns += items->at[i].calls * items->at[i].expect.default_ns;
     }
@@ -228,7 +233,7 @@ static Planned *plan(const Workplace *w, const Items *items)
     Arena *m = &w->e->kernel;
     Bid *bid = arena_array(m, Bid, items->n);
     Planned *out = arena_array(m, Planned, items->n);
-    uint64_t used_ns = w->spent_ns + (clock_ns() - w->start_ns), all_ns = w->o->budget.ns;
+    uint64_t used_ns = workplace_spent_ns(w), all_ns = w->o->budget.ns;
     for (int i = 0; i < items->n; i++) {
         bid[i] = item_bid(w, &items->at[i]);
     }

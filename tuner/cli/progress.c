@@ -17,7 +17,7 @@ static int64_t count(const int64_t *n, int from, int to)
 /* Of the whole command. */
 static void say_time(const Workplace *w, Buf *out)
 {
-    uint64_t spent_ns = w->spent_ns + (clock_ns() - w->start_ns);
+    uint64_t spent_ns = workplace_spent_ns(w);
     uint64_t all_ns = w->o->budget.ns;
     buf_printf(out, "%.0f s", (double)spent_ns / 1e9);
     if (all_ns > 0) {

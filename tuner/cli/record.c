@@ -2,16 +2,8 @@
  * tasks with all that is known of them before anything is measured. What happens in a task's session is
  * recorded by tuner/record.c. */
 #include <string.h>
-#include <time.h>
 
 #include "tuner/cli/tune.h"
-
-static int64_t now_ns(void)
-{
-    struct timespec t = {0};
-    os.clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- the run ------------------------------------------------------------------------------- */
 
@@ -20,11 +12,10 @@ static void put_run(Env *e, void *arg)
     Record *r = arg;
     const TuneOptions *o = r->w->o;
     ClockQuality q = clock_quality();
-    DbMachine machine;
-    DbToolchain tc = toolchain_row(&e->model, &r->w->tc);
+    DbMachine machine = r->w->db_machine;
+    DbToolchain tc = r->w->db_toolchain;
     DbRun row = db_blank_run();
-    db_machine_here(e, &e->model, "", &r->w->machine, &machine);
-    row.started_ns = now_ns();
+    row.started_ns = os_wall_ns();
     row.program = "tune", row.version = NC_VERSION, row.command = o->words;
     row.protocol = PROTOCOL_VERSION;
     row.machine = db_put_machine(r->in.db, &machine);
@@ -58,7 +49,7 @@ static void put_run_end(Env *e, void *arg)
 {
     const RunEnd *t = arg;
     (void)e;
-    db_end_run(t->r->in.db, t->r->in.run, now_ns(), t->ending, t->why);
+    db_end_run(t->r->in.db, t->r->in.run, os_wall_ns(), t->ending, t->why);
 }
 
 void record_run_end(Record *r, const char *ending, const char *why)
@@ -157,7 +148,7 @@ void record_slice(Record *r, const Item *item, const Bid *b, const Slice *s)
                   {.run = r->in.run,
                    .idx = r->n_slices++,
                    .task = item->id,
-                   .elapsed_ns = (int64_t)(w->spent_ns + (clock_ns() - w->start_ns)),
+                   .elapsed_ns = (int64_t)workplace_spent_ns(w),
                    .budget_ns = (int64_t)s->ns,
                    .share = b->share,
                    .headroom = b->headroom,
@@ -176,7 +167,7 @@ static void put_task_end(Env *e, void *arg)
 {
     const TaskEnd *t = arg;
     (void)e;
-    db_end_run_task(t->r->in.db, t->r->in.run, t->item->id, now_ns(), t->ending, t->why);
+    db_end_run_task(t->r->in.db, t->r->in.run, t->item->id, os_wall_ns(), t->ending, t->why);
 }
 
 void record_task_over(Record *r, const Item *item, const char *ending, const char *why)

@@ -100,8 +100,7 @@ static bool same_constants(const Comparing *c)
 static bool same_machine(const Comparing *c)
 {
     Arena *m = &c->w->e->kernel;
-    DbMachine here, there;
-    db_machine_here(c->w->e, m, "", &c->w->machine, &here);
+    DbMachine here = c->w->db_machine, there;
     if (!DB_ONE(c->db, MACHINE, m, &there, c->run->machine)) {
         return differs(c, "its machine is not in the database");
     }
@@ -115,7 +114,7 @@ static bool same_machine(const Comparing *c)
 
 static bool same_toolchain(const Comparing *c)
 {
-    DbToolchain here = toolchain_row(&c->w->e->kernel, &c->w->tc), there;
+    DbToolchain here = c->w->db_toolchain, there;
     if (!DB_ONE(c->db, TOOLCHAIN, &c->w->e->kernel, &there, c->run->toolchain)) {
         return differs(c, "its compiler is not in the database");
     }

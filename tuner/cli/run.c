@@ -29,10 +29,17 @@ static void open_workplace(Env *e, Workplace *w, const TuneOptions *o)
     *w = (Workplace){.e = e, .o = o, .start_ns = clock_ns()};
     machine_read(e, "", &w->machine);
     toolchain_find(e, &w->tc);
+    db_machine_here(e, &e->model, "", &w->machine, &w->db_machine);
+    w->db_toolchain = toolchain_row(&e->model, &w->tc);
     cache_open(e, &w->cache, NULL);
     w->children.lock = measuring_lock(e);
     w->n_threads = o->n_threads ? o->n_threads : w->machine.n_threads;
     w->n_jobs = o->n_jobs ? o->n_jobs : w->machine.n_threads;
+}
+
+uint64_t workplace_spent_ns(const Workplace *w)
+{
+    return w->spent_ns + (clock_ns() - w->start_ns);
 }
 
 /* ---- what came out ------------------------------------------------------------------------ */

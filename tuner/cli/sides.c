@@ -41,16 +41,13 @@ bool side_best(Contest *c, Schedule *out, DbAnswer *answer, const char **why)
 {
     Env *e = c->w->e;
     const Task *t = &c->item->task;
-    DbMachine machine;
-    DbToolchain tc = toolchain_row(&e->model, &c->w->tc);
-    db_machine_here(e, &e->model, "", &c->w->machine, &machine);
     DbKey key = {.kernel = t->kernel,
                  .size = t->sym,
                  .n_sizes = t->n_syms,
                  .n_threads = t->n_threads,
                  .regime = regime_name[t->regime],
-                 .machine = &machine,
-                 .toolchain = &tc};
+                 .machine = &c->w->db_machine,
+                 .toolchain = &c->w->db_toolchain};
     db_lookup(c->record->in.db, &e->model, &key, answer);
     *why = answer->why;
     if (answer->found == DB_HIT || answer->found == DB_IMPORTED_ROW) {

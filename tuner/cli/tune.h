@@ -38,6 +38,8 @@ typedef struct Workplace { /* where all of it happens */
     const TuneOptions *o;
     Machine machine;
     Toolchain tc;
+    DbMachine db_machine; /* the two as rows */
+    DbToolchain db_toolchain;
     Cache cache;
     Children children;
     int n_threads, n_jobs;
@@ -71,6 +73,9 @@ typedef struct Item { /* a task with all that is known of it */
 } Item;
 
 typedef Vec(Item) Items;
+
+/* ---- run.c ---- */
+uint64_t workplace_spent_ns(const Workplace *w); /* of the budget, by the run before too */
 
 /* ---- tasks.c: all kernels of what is tuned, with what is selected marked; E_INPUT: nothing is ---- */
 void items_find(const Workplace *w, Items *out);
