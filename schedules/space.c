@@ -112,9 +112,10 @@ void space_sample(const Space *s, Rng *r, Point *out)
 
 /* ---- features ---- */
 
+/* Rises with the value, so that no two choices look alike: 0, 1, 2, 4, 8 become 0, 1, 2, 3, 4. */
 static double knob_feature(int value)
 {
-    return value > 2 ? log2(value) : value;
+    return value > 0 ? 1 + log2(value) : value;
 }
 
 int space_features(const Space *s, const Point *p, double out[MAX_FEATURES])

@@ -293,6 +293,34 @@ Test(schedules_space, features_are_finite_and_named)
     all_spaces(features_are_numbers, 10);
 }
 
+/* A cost model must not take two choices for one, nor a larger for a smaller. */
+static void features_rise(Space *s)
+{
+    static Point near[MAX_KNOBS * MAX_CHOICES];
+    double here[MAX_FEATURES], there[MAX_FEATURES];
+    Point p;
+    Rng r;
+    rng_seed(&r, 8);
+    for (int i = 0; i < 10; i++) {
+        space_sample(s, &r, &p);
+        space_features(s, &p, here);
+        for (int n = space_neighbours(s, &p, near) - 1; n >= 0; n--) {
+            space_features(s, &near[n], there);
+            for (int k = 0; k < s->n_knobs; k++) {
+                cr_assert((near[n].at[k] > p.at[k]) == (there[k] > here[k]) &&
+                              (near[n].at[k] < p.at[k]) == (there[k] < here[k]),
+                          "%s: choice %d is %g, %d is %g", s->knob[k].name, p.at[k], here[k],
+                          near[n].at[k], there[k]);
+            }
+        }
+    }
+}
+
+Test(schedules_space, a_knobs_feature_rises_with_its_choice)
+{
+    all_spaces(features_rise, 10);
+}
+
 /* ---- sampling ---- */
 
 static const Kernel *rotated(void)
