@@ -1,5 +1,6 @@
 /* child_util.c - see child_util.h. */
 #include "tests/child_util.h"
+#include "tests/cli_util.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -62,14 +63,11 @@ void tame_sanitizers(Env *e)
 
 void lab_init(Lab *l, const char *kernel_text)
 {
-    const char *build = getenv("NC_BUILD");
     memset(l, 0, sizeof *l);
     workshop_init(&l->w);
     tame_sanitizers(&l->w.e);
-    setenv("NANOCOMPILE_CACHE", /* one for all: finding the compiler takes a second */
-           arena_printf(&l->w.e.model, "%s/test-cache", build ? build : "/tmp/nanocompile"), 1);
-    l->children.program =
-        arena_printf(&l->w.e.model, "%s/tune", build ? build : "build/release");
+    use_test_cache(); /* one for all: finding the compiler takes a second */
+    l->children.program = built_program(&l->w.e, "tune");
     l->children.ring_limit_bytes = 4 << 20;
     l->runner = child_runner(&l->children);
     l->task = (Task){.kernel = kernel_text, .n_syms = 1, .sym = {12}, .n_threads = 1};

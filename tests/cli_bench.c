@@ -7,23 +7,9 @@
 
 TestSuite(cli_bench, .init = start, .fini = stop, .timeout = 600);
 
-static void has(Ran r, int status, const char *words)
-{
-    cr_expect_eq(r.status, status, "status %d: %s", r.status, r.out);
-    cr_expect(strstr(r.out, words), "no '%s' in: %s", words, r.out);
-}
-
-/* The leak checker dies of the threads that a library's OpenMP leaves behind. */
-static void without_leak_check(void)
-{
-    const char *given = getenv("ASAN_OPTIONS");
-    setenv("ASAN_OPTIONS", arena_printf(&env.model, "%s:detect_leaks=0", given ? given : ""),
-           1);
-}
-
 Test(cli_bench, a_product_meets_its_rivals)
 {
-    without_leak_check();
+    without_leak_check(&env);
     Ran r = NC(&env, "bench", "--shape", "m=3,n=40,k=24", "--blocks", "1", "--naive",
                "--schedule", "split n 8; vec n.i; order m n.o k n.i");
     has(r, 1, "vec n.i: axis n.i is not the innermost loop");

@@ -220,21 +220,9 @@ Test(cli_errors, what_cannot_be_read)
 
 Test(cli_errors, output_that_cannot_be_written)
 {
-    const char *build = getenv("NC_BUILD"),
-               *program =
-                   arena_printf(&env.model, "%s/nanocompile", build ? build : "build/release");
-    char *argv[] = {"sh",
-                    "-c",
-                    "exec \"$0\" dump c \"$1\" >/dev/full",
-                    (char *)program,
-                    (char *)file("small.ncg", SMALL),
-                    NULL};
-    Buf said;
-    int status;
-    Err err;
-    buf_init(&said, &env.model);
-    cr_assert(os_run(argv, NULL, 60000, 4096, &said, &status, &err), "%s", err.text);
-    refused((Ran){status >> 8, said.at}, 1, "standard output cannot be written");
+    refused(run_by_shell(&env, "nanocompile", "exec \"$0\" dump c \"$1\" >/dev/full",
+                         file("small.ncg", SMALL)),
+            1, "standard output cannot be written");
 }
 
 /* ---- hostile graphs ---- */

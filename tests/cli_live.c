@@ -42,13 +42,9 @@ static _Noreturn void become(char *const *argv, int in, int out, int err)
 
 Live live_start(Env *e, Input input, const char *const *words)
 {
-    char *argv[MAX_WORDS + 2] = {nanocompile_program(e)};
+    char **argv = built_words(e, "nanocompile", words);
     int in[2], out[2], err[2];
     Live l = {.whole = true};
-    for (int i = 0; words[i]; i++) {
-        cr_assert_lt(i, MAX_WORDS);
-        argv[i + 1] = (char *)words[i];
-    }
     buf_init(&l.said, &e->model);
     buf_init(&l.told, &e->model);
     signal(SIGPIPE, SIG_IGN);

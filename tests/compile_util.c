@@ -147,9 +147,6 @@ Tensor *run_program(Env *e, const Graph *g, const Program *p, const Library *lib
 
 void build_program(Env *e, const Program *p, Library *lib)
 {
-    const char *out = getenv("NC_BUILD");
-    const char *dir = arena_printf(&e->model, "%s/test-cache", out ? out : "/tmp/nanocompile");
-    setenv("NANOCOMPILE_CACHE", dir, 0);
     library_build(e, p, 2, NULL, lib);
 }
 

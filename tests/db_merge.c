@@ -66,7 +66,7 @@ Test(db_merge, acceptance_18_order_and_repetition_do_not_matter)
     const char *abc = merged("abc.db", 3, (const char *[]){a, b, c});
     cr_expect_str_eq(merged("cba.db", 3, (const char *[]){c, b, a}), abc);
     cr_expect_str_eq(merged("ab-c.db", 2, (const char *[]){in_dir("ab.db"), c}), abc);
-    shows(SCHEDB(&env, "verify", "--db", in_dir("abc.db")), "is sound");
+    is_sound(&env, in_dir("abc.db"));
 }
 
 Test(db_merge, merging_itself_adds_nothing)
@@ -163,7 +163,7 @@ Test(db_merge, json_comes_back_as_it_was)
     const char *json = exported(a, "a.json", "json");
     shows(SCHEDB(&env, "import", "--db", b, json), " 0 conflicts");
     cr_expect_str_eq(all_of(b), all_of(a));
-    shows(SCHEDB(&env, "verify", "--db", b), "is sound");
+    is_sound(&env, b);
     shows(SCHEDB(&env, "import", "--db", b, json), ": 0 rows are new");
     cr_expect_str_eq(read_text(&env, exported(b, "b.json", "json")), read_text(&env, json));
 }

@@ -16,14 +16,6 @@
 
 TestSuite(db_open, .init = start, .fini = stop, .timeout = 300);
 
-static void tell_one(void)
-{
-    Db *db = open_db(&env, path, DB_WRITE);
-    Story s = story();
-    tell(db, &s);
-    db_close(db);
-}
-
 /* One sentence, from reading and from writing. */
 static void refuses(DbMode mode, const char *words)
 {
@@ -94,7 +86,7 @@ Test(db_open, odd_paths_are_only_paths)
         "%41#x", "file:x",   ":memory:",  "na\xc3\xafve", "\xff\xfe"};
     for (size_t i = 0; i < countof(names); i++) {
         path = arena_str(&env.model, temp_path(&dir, names[i]));
-        tell_one();
+        tell_at(&env, path, NULL);
         Db *db = open_db(&env, path, DB_READ);
         cr_expect_eq(db_count(db, DB_T_TRIAL), 4);
         db_close(db);
@@ -102,7 +94,7 @@ Test(db_open, odd_paths_are_only_paths)
     cr_expect_eq(folder_entries(dir.path), countof(names));
     cr_assert_eq(chdir(dir.path), 0);
     path = "-relative.db";
-    tell_one();
+    tell_at(&env, path, NULL);
     cr_expect_eq(folder_entries(dir.path), countof(names) + 1);
 }
 
@@ -148,7 +140,7 @@ Test(db_open, a_database_of_another_program)
 
 Test(db_open, a_newer_schema)
 {
-    tell_one();
+    tell_at(&env, path, NULL);
     set_sql(path, "PRAGMA user_version = 99");
     both_refuse("has schema version 99, and this program knows versions up to 3");
 }
@@ -168,7 +160,7 @@ Test(db_open, folders_and_devices)
  * sound. */
 Test(db_open, acceptance_10_cut_at_any_page)
 {
-    tell_one();
+    tell_at(&env, path, NULL);
     char *whole;
     size_t len;
     cr_assert(os_read_file(&env.model, path, 1 << 24, &whole, &len, NULL));
@@ -184,7 +176,7 @@ Test(db_open, acceptance_10_cut_at_any_page)
 
 Test(db_open, damage_in_the_middle_is_found)
 {
-    tell_one();
+    tell_at(&env, path, NULL);
     struct stat st;
     cr_assert_eq(stat(path, &st), 0);
     int n_found = 0, n_pages = (int)(st.st_size / 4096);
@@ -201,7 +193,7 @@ Test(db_open, damage_in_the_middle_is_found)
         close(fd);
     }
     cr_expect_eq(n_found, n_pages - 1);
-    shows(SCHEDB(&env, "verify", "--db", path), "is sound");
+    is_sound(&env, path);
 }
 
 /* ---- permissions, as another user ---- */
@@ -236,18 +228,10 @@ static void reads_here(const char *told)
     cr_expect_eq(folder_entries(dir.path), before, "the reader left something");
 }
 
-static const char *all_of(void)
-{
-    Db *db = open_db(&env, path, DB_READ);
-    const char *text = contents(&env, db);
-    db_close(db);
-    return text;
-}
-
 Test(db_open, cases_15_a_read_only_folder)
 {
-    tell_one();
-    const char *told = all_of();
+    tell_at(&env, path, NULL);
+    const char *told = contents_at(&env, path);
     cr_assert_eq(chmod(path, 0444), 0);
     cr_assert_eq(chmod(dir.path, 0555), 0);
     reads_here(told);
@@ -259,8 +243,8 @@ Test(db_open, cases_15_a_read_only_folder)
 
 Test(db_open, cases_15_a_read_only_file_in_a_shared_folder)
 {
-    tell_one();
-    const char *told = all_of();
+    tell_at(&env, path, NULL);
+    const char *told = contents_at(&env, path);
     cr_assert_eq(chmod(path, 0444), 0);
     cr_assert_eq(chmod(dir.path, 01777), 0);
     reads_here(told);
@@ -271,10 +255,10 @@ Test(db_open, cases_15_a_read_only_file_in_a_shared_folder)
 
 Test(db_open, a_folder_without_write_permission)
 {
-    tell_one();
+    tell_at(&env, path, NULL);
     cr_assert_eq(chmod(path, 0666), 0);
     cr_assert_eq(chmod(dir.path, 0555), 0);
-    reads_here(all_of());
+    reads_here(contents_at(&env, path));
     drop_root();
     refuses(DB_WRITE, "not writable");
     regain_root();
@@ -362,7 +346,7 @@ static void add_a_run(Env *e, void *arg)
 
 Test(db_open, a_reader_cannot_write)
 {
-    tell_one();
+    tell_at(&env, path, NULL);
     Db *db = open_db(&env, path, DB_READ);
     must_fail(&env, add_a_run, db, E_IO, path);
     db_close(db);
@@ -408,7 +392,7 @@ Test(db_open, cases_16_a_file_system_without_locks)
         cr_expect_eq(access(path, F_OK), -1);
         path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
         if (i == 0) {
-            tell_one();
+            tell_at(&env, path, NULL);
         }
         r = without("NOLOCK_ERRNO", errnos[i], "verify"); /* reading goes on */
         shows(r, "4 duels");
@@ -424,10 +408,10 @@ Test(db_open, cases_16_a_file_system_without_shared_memory)
     Ran r = without("NOSHM", "1", "init");
     shows(r, "is ready");
     cr_expect_not(has_log());
-    tell_one();
+    tell_at(&env, path, NULL);
     shows(without("NOSHM", "1", "verify"), "4 duels");
     unlink(path);
-    tell_one(); /* with a log */
+    tell_at(&env, path, NULL); /* with a log */
     shows(without("NOSHM", "1", "verify"), "4 duels");
     r = without("NOSHM", "1", "vacuum");
     cr_expect_eq(r.status, 1, "%s", r.out);

@@ -13,55 +13,24 @@
 
 TestSuite(db_programs, .init = start, .fini = stop, .timeout = 300);
 
-static void tell_one(void)
-{
-    Story s = story();
-    Db *db = open_db(&env, path, DB_WRITE);
-    tell(db, &s);
-    db_close(db);
-}
-
 /* ---- the programs ---- */
-
-static Ran run(const char *const *words)
-{
-    const char *build = getenv("NC_BUILD");
-    char *argv[16] = {NULL};
-    Buf out;
-    int status;
-    Err err;
-    for (int i = 0; words[i]; i++) {
-        argv[i] = arena_str(&env.model, words[i]);
-    }
-    argv[0] = arena_printf(&env.model, "%s/%s", build ? build : "build/release", words[0]);
-    buf_init(&out, &env.model);
-    cr_assert(os_run(argv, NULL, 200000, 1 << 20, &out, &status, &err), "%s", err.text);
-    return (Ran){WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.at};
-}
-
-#define RUN(...) run((const char *const[]){__VA_ARGS__, NULL})
 
 static Ran tunes(const char *budget)
 {
-    return RUN("tune", "--quiet", "--shape", "m=5,n=40,k=24", "--budget", budget, "--threads",
-               "1", "--set", "gate_most_s=0", "--db", path);
+    return TUNE(&env, "--quiet", "--shape", "m=5,n=40,k=24", "--budget", budget, "--threads",
+                "1", "--db", path);
 }
 
-/* Status 1 and one line: a sentence of that program with these words. */
-static void one_sentence(Ran r, const char *program, const char *words)
+static void one_sentence(Ran r, const char *words)
 {
-    const char *name = arena_printf(&env.model, "%s: ", program);
-    cr_expect_eq(r.status, 1, "%s: status %d: %s", program, r.status, r.out);
-    cr_expect(!strncmp(r.out, name, strlen(name)), "%s", r.out);
-    cr_expect(strstr(r.out, words), "%s: no '%s' in: %s", program, words, r.out);
-    const char *end = strchr(r.out, '\n');
-    cr_expect(end && !end[1] && end[-1] == '.', "no single sentence: %s", r.out);
+    refused(r, 1, words);
+    cr_expect(strstr(r.out, ".\n"), "no sentence: %s", r.out);
 }
 
 /* Builds do without. */
 static void falls_back(const char *words)
 {
-    Ran r = RUN("nanocompile", "explain", "--shape", "m=5,n=40,k=24", "--db", path);
+    Ran r = NC(&env, "explain", "--shape", "m=5,n=40,k=24", "--db", path);
     shows(r, "answer    miss");
     shows(r, "field     database");
     shows(r, words);
@@ -70,10 +39,10 @@ static void falls_back(const char *words)
 
 static void all_refuse(const char *words)
 {
-    one_sentence(tunes("2trials"), "tune", words);
-    one_sentence(RUN("schedb", "verify", "--db", path), "schedb", words);
-    one_sentence(RUN("schedb", "export", "--db", path), "schedb", words);
-    one_sentence(RUN("report", "--db", path), "report", words);
+    one_sentence(tunes("2trials"), words);
+    one_sentence(SCHEDB(&env, "verify", "--db", path), words);
+    one_sentence(SCHEDB(&env, "export", "--db", path), words);
+    one_sentence(REPORT(&env, path, NULL), words);
     falls_back(words);
 }
 
@@ -107,14 +76,14 @@ Test(db_programs, acceptance_10_cut_short)
 {
     char *whole;
     size_t len;
-    tell_one();
+    tell_at(&env, path, NULL);
     cr_assert(os_read_file(&env.model, path, 1 << 24, &whole, &len, NULL));
     stays(whole, len / 2, "is cut short");
 }
 
 Test(db_programs, acceptance_11_a_newer_schema)
 {
-    tell_one();
+    tell_at(&env, path, NULL);
     set_sql(path, "PRAGMA user_version = 99");
     all_refuse("has schema version 99");
 }
@@ -146,7 +115,7 @@ static void become_root(void)
 
 static void only_readers_go_on(mode_t file, mode_t folder, const char *words)
 {
-    tell_one();
+    tell_at(&env, path, NULL);
     become_nobody();
     become_root();
     cr_assert_eq(chmod(path, file), 0);
@@ -154,11 +123,11 @@ static void only_readers_go_on(mode_t file, mode_t folder, const char *words)
     if (geteuid() == 0) {
         cr_assert_eq(setresuid(65534, 65534, 0), 0);
     }
-    one_sentence(tunes("2trials"), "tune", words);
-    one_sentence(RUN("schedb", "vacuum", "--db", path), "schedb", words);
-    shows(RUN("schedb", "verify", "--db", path), "is sound");
-    shows(RUN("report", "--db", path), "matmul 64x32");
-    shows(RUN("nanocompile", "explain", "--shape", "m=5,n=40,k=24", "--db", path),
+    one_sentence(tunes("2trials"), words);
+    one_sentence(SCHEDB(&env, "vacuum", "--db", path), words);
+    is_sound(&env, path);
+    shows(REPORT(&env, path, NULL), "matmul 64x32");
+    shows(NC(&env, "explain", "--shape", "m=5,n=40,k=24", "--db", path),
           "No winner has this kernel");
     become_root();
     cr_assert_eq(chmod(dir.path, 0755), 0);
@@ -202,11 +171,11 @@ Test(db_programs, acceptance_10_a_disk_that_is_full_half_way)
         cr_skip_test("file systems cannot be mounted here");
     }
     path = arena_printf(&env.model, "%s/schedules.db", mounted);
-    tell_one();
+    tell_at(&env, path, NULL);
     const char *ballast = fill_up(mounted, 60000);
-    one_sentence(tunes("60trials"), "tune", "there is no room left on its disk");
-    shows(RUN("report", "--db", path), "matmul 64x32");
+    one_sentence(tunes("60trials"), "there is no room left on its disk");
+    shows(REPORT(&env, path, NULL), "matmul 64x32");
     cr_assert_eq(unlink(ballast), 0);
-    shows(RUN("schedb", "verify", "--db", path), "is sound");
+    is_sound(&env, path);
     umount2(mounted, MNT_DETACH);
 }

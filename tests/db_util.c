@@ -5,11 +5,7 @@
 
 #include <math.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-
-extern char **environ;
 
 Story story(void)
 {
@@ -260,6 +256,15 @@ Told tell(Db *db, const Story *s)
     return told;
 }
 
+Told tell_at(Env *e, const char *path, const Story *s)
+{
+    Story plain = story();
+    Db *db = open_db(e, path, DB_WRITE);
+    Told told = tell(db, s ? s : &plain);
+    db_close(db);
+    return told;
+}
+
 /* ---- looking ---- */
 
 const char *contents(Env *e, Db *db)
@@ -286,6 +291,14 @@ const char *contents(Env *e, Db *db)
     return b.at;
 }
 
+const char *contents_at(Env *e, const char *path)
+{
+    Db *db = open_db(e, path, DB_READ);
+    const char *text = contents(e, db);
+    db_close(db);
+    return text;
+}
+
 void set_sql(const char *path, const char *sql)
 {
     sqlite3 *s;
@@ -295,19 +308,21 @@ void set_sql(const char *path, const char *sql)
     sqlite3_close(s);
 }
 
-Ran schedb(Env *e, const char *const *words)
+const char *queried(Env *e, const char *path, const char *query)
 {
-    const char *build = getenv("NC_BUILD");
-    char *argv[MAX_WORDS + 2] = {
-        arena_printf(&e->model, "%s/schedb", build ? build : "build/release")};
-    Buf out;
-    int status;
-    Err err;
-    buf_init(&out, &e->model);
-    for (int i = 0; words[i]; i++) {
-        cr_assert(i < MAX_WORDS);
-        argv[i + 1] = (char *)words[i];
-    }
-    cr_assert(os_run(argv, environ, 120000, 64 << 20, &out, &status, &err), "%s", err.text);
-    return (Ran){WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.at};
+    Ran r = SCHEDB(e, "sql", "--db", path, "--format", "csv", query);
+    const char *rows = strchr(r.out, '\n');
+    cr_assert(r.status == 0 && rows, "%s: status %d: %s", query, r.status, r.out);
+    rows++;
+    return arena_strn(&e->model, rows, strlen(rows) - (*rows != '\0'));
+}
+
+void gives(Env *e, const char *path, const char *query, const char *rows)
+{
+    cr_expect_str_eq(queried(e, path, query), rows, "%s", query);
+}
+
+void is_sound(Env *e, const char *path)
+{
+    shows(SCHEDB(e, "verify", "--db", path), "is sound");
 }

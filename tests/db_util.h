@@ -31,16 +31,19 @@ typedef struct Told { /* what became of it */
 Db *open_db(Env *e, const char *path, DbMode mode); /* asserts */
 /* Records it, a transaction a trial; goes on where some of it is there. */
 Told tell(Db *db, const Story *s);
+Told tell_at(Env *e, const char *path, const Story *s); /* opens and closes it; NULL: story() */
 DbMachine story_machine(const Story *s);
 DbToolchain story_toolchain(const Story *s);
 
 /* Every row of every table, in the order of their keys: two databases that hold the same
  * give the same text. */
 const char *contents(Env *e, Db *db);
+const char *contents_at(Env *e, const char *path);
 void set_sql(const char *path, const char *sql); /* by SQLite itself, behind our back */
 
-/* schedb with these words, and sentences of it. */
-Ran schedb(Env *e, const char *const *words);
-#define SCHEDB(e, ...) schedb((e), (const char *const[]){__VA_ARGS__, NULL})
+/* By schedb: rows as CSV, a line end between two, without their heading. */
+const char *queried(Env *e, const char *path, const char *query);
+void gives(Env *e, const char *path, const char *query, const char *rows); /* exactly these */
+void is_sound(Env *e, const char *path); /* schedb verify says so */
 
 #endif

@@ -16,12 +16,8 @@ static void open_body(Env *e, void *arg)
 
 static void open_model(TestModel *m, const char *dir, bool keep)
 {
-    const char *out = getenv("NC_BUILD");
     *m = (TestModel){.dir = dir, .keep = keep};
     env_init(&m->e);
-    const char *cache =
-        arena_printf(&m->e.model, "%s/test-cache", out ? out : "/tmp/nanocompile");
-    setenv("NANOCOMPILE_CACHE", cache, 0);
     must_work(&m->e, open_body, m);
 }
 

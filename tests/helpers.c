@@ -8,6 +8,33 @@
 #include <string.h>
 #include <unistd.h>
 
+/* In the build folder, which another working folder does not move. */
+static void set_folder(const char *variable, const char *name)
+{
+    char build[PATH_MAX], path[PATH_MAX + 16];
+    const char *given = getenv("NC_BUILD");
+    if (!realpath(given ? given : "build/release", build)) {
+        snprintf(build, sizeof build, "/tmp/nanocompile");
+    }
+    snprintf(path, sizeof path, "%s/%s", build, name);
+    setenv(variable, path, 1);
+}
+
+void use_test_cache(void)
+{
+    set_folder("NANOCOMPILE_CACHE", "test-cache");
+}
+
+/* So it holds in every process of the tests, and for all that they start. */
+static void __attribute__((constructor)) before_main(void)
+{
+    if (!getenv("NANOCOMPILE_CACHE")) {
+        use_test_cache();
+    }
+    set_folder("XDG_DATA_HOME", "test-data");
+    unsetenv("NANOCOMPILE_DB");
+}
+
 TempDir temp_dir(void)
 {
     TempDir d;

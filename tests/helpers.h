@@ -21,6 +21,10 @@ int folder_entries(const char *path); /* files and folders in it; -1: no such fo
 void write_text(const char *path, const char *text); /* makes the folders on the way */
 char *read_text(Env *e, const char *path);           /* the whole file, NUL-terminated */
 
+/* The compile cache that all tests share, in the build folder. Before main every test has this one, unless
+ * NANOCOMPILE_CACHE is given, and a data folder beside it: none writes, or reads, where the user's are. */
+void use_test_cache(void);
+
 /* The place of rel in the shared data (NC_SHARED, else "../shared"); false where absent. */
 bool shared_path(const char *rel, char out[PATH_MAX]);
 #define need_shared(rel, out)                                      \

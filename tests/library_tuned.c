@@ -2,7 +2,6 @@
  * anything faster is found depends on the machine; that what was tuned is found again does not. */
 #include "tests/library_util.h"
 #include "tests/report_util.h"
-#include "tests/tune_util.h"
 
 #include <string.h>
 

@@ -183,7 +183,7 @@ Test(report_commands, a_changed_pair_is_seen_in_every_report_that_stands_on_it)
 
 Test(report_commands, verify_names_a_calibration_that_its_pairs_do_not_bear)
 {
-    shows(SCHEDB(&env, "verify", "--db", path), "is sound");
+    is_sound(&env, path);
     set_sql(path, "UPDATE calibration SET margin_e4 = 100 WHERE run = 1001");
     Ran r = SCHEDB(&env, "verify", "--db", path);
     cr_expect_eq(r.status, 1);

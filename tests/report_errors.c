@@ -8,16 +8,6 @@
 
 TestSuite(report_errors, .init = start, .fini = stop, .timeout = 120);
 
-/* This status, and these words in a first line that report signs. */
-static void declined(Ran r, int status, const char *words)
-{
-    const char *end = strchr(r.out, '\n');
-    cr_expect_eq(r.status, status, "status %d: %s", r.status, r.out);
-    cr_expect(strstr(r.out, words), "no '%s' in: %s", words, r.out);
-    cr_expect(!strncmp(r.out, "report: ", 8), "%s", r.out);
-    cr_expect(end && (status == 2 || end[1] == '\0'), "more than one line: %s", r.out);
-}
-
 Test(report_errors, an_empty_database_is_said_to_be_empty)
 {
     static const char *const command[] = {"summary", "trials",     "failures", "evidence",
@@ -34,27 +24,27 @@ Test(report_errors, an_empty_database_is_said_to_be_empty)
 Test(report_errors, what_is_not_there_is_named)
 {
     scene_make(&env, path);
-    declined(REPORT(&env, path, "task", "conv"), 1,
-             "has no task 'conv'; `report` lists what it has");
-    declined(REPORT(&env, path, "task", "64"), 1, "2 tasks of");
-    declined(REPORT(&env, path, "trials", "--run", "77"), 1,
-             "has no run '77'; `report runs` lists");
-    declined(REPORT(&env, path, "evidence", "1001", "99"), 1, "has no duel 99");
-    declined(REPORT(&env, path, "evidence", "1001", "x"), 1, "whole number from 0, not 'x'");
-    declined(REPORT(&env, path, "compare", "1001", "4"), 1, "has no run '4'");
+    refused(REPORT(&env, path, "task", "conv"), 1,
+            "has no task 'conv'; `report` lists what it has");
+    refused(REPORT(&env, path, "task", "64"), 1, "2 tasks of");
+    refused(REPORT(&env, path, "trials", "--run", "77"), 1,
+            "has no run '77'; `report runs` lists");
+    refused(REPORT(&env, path, "evidence", "1001", "99"), 1, "has no duel 99");
+    refused(REPORT(&env, path, "evidence", "1001", "x"), 1, "whole number from 0, not 'x'");
+    refused(REPORT(&env, path, "compare", "1001", "4"), 1, "has no run '4'");
     shows(REPORT(&env, path, "trials", "--run", "last"), "norm 64");
 }
 
 Test(report_errors, a_file_that_is_no_database_is_never_an_empty_report)
 {
-    declined(REPORT(&env, path, "summary"), 1, "There is no schedule database");
+    refused(REPORT(&env, path, "summary"), 1, "There is no schedule database");
     write_text(path,
                "this is a letter, and it is longer than a header of SQLite would be: a hundred "
                "bytes at the least, that is.\n");
-    declined(REPORT(&env, path, "summary"), 1, "is no schedule database (not made by SQLite)");
+    refused(REPORT(&env, path, "summary"), 1, "is no schedule database (not made by SQLite)");
     write_text(path, "");
-    declined(REPORT(&env, path, "summary"), 1, "is empty");
-    declined(REPORT(&env, dir.path, "summary"), 1, "is a folder, not a schedule database");
+    refused(REPORT(&env, path, "summary"), 1, "is empty");
+    refused(REPORT(&env, dir.path, "summary"), 1, "is a folder, not a schedule database");
 }
 
 Test(report_errors, rows_that_make_no_sense_are_told_of_and_break_nothing)
@@ -81,10 +71,10 @@ Test(report_errors, rows_that_make_no_sense_are_told_of_and_break_nothing)
 
 Test(report_errors, wrong_words_are_usage_errors)
 {
-    declined(REPORT(&env, path, "sumary"), 2, "there is no command 'sumary'");
-    declined(REPORT(&env, path, "task"), 2, "say task TASK");
-    declined(REPORT(&env, path, "runs", "x"), 2, "'x' is one word too many");
-    declined(REPORT(&env, path, "--format", "xml"), 2, "not 'xml'");
+    refused(REPORT(&env, path, "sumary"), 2, "there is no command 'sumary'");
+    refused(REPORT(&env, path, "task"), 2, "say task TASK");
+    refused(REPORT(&env, path, "runs", "x"), 2, "'x' is one word too many");
+    refused(REPORT(&env, path, "--format", "xml"), 2, "not 'xml'");
 }
 
 Test(report_errors, help_lists_every_command)

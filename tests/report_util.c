@@ -303,19 +303,14 @@ Scene scene_make(Env *e, const char *path)
 
 Ran report_run(Env *e, const char *path, const char *const *words)
 {
-    const char *build = getenv("NC_BUILD");
-    char *argv[MAX_WORDS + 4] = {
-        arena_printf(&e->model, "%s/report", build ? build : "build/release")};
-    int n = 1, status;
-    Buf out;
-    Err err;
-    buf_init(&out, &e->model);
-    for (int i = 0; words[i]; i++) {
-        cr_assert(i < MAX_WORDS);
-        argv[n++] = (char *)words[i];
+    const char *all[MAX_WORDS + 1];
+    int n = 0;
+    for (; words[n]; n++) {
+        cr_assert_lt(n, MAX_WORDS - 2);
+        all[n] = words[n];
     }
-    argv[n++] = "--db";
-    argv[n++] = (char *)path;
-    cr_assert(os_run(argv, environ, 120000, 64 << 20, &out, &status, &err), "%s", err.text);
-    return (Ran){WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.at};
+    all[n++] = "--db";
+    all[n++] = path;
+    all[n] = NULL;
+    return run_built(e, "report", all);
 }

@@ -5,28 +5,16 @@
 #include <string.h>
 
 #include "tests/child_util.h"
+#include "tests/db_fixture.h"
 #include "tests/report_util.h"
-#include "tests/tune_util.h"
 
-static Env env;
-static TempDir dir;
-static const char *db_file;
-
-static void start(void)
+static void begin(void)
 {
-    env_init(&env);
-    dir = temp_dir();
-    db_file = arena_printf(&env.model, "%s/t.db", dir.path);
-    setenv("NANOCOMPILE_DB", db_file, 1);
+    start();
+    setenv("NANOCOMPILE_DB", path, 1);
 }
 
-static void stop(void)
-{
-    temp_remove(&dir);
-    env_release(&env);
-}
-
-TestSuite(tuner_duels, .init = start, .fini = stop, .timeout = 300);
+TestSuite(tuner_duels, .init = begin, .fini = stop, .timeout = 300);
 
 #define SHAPE "--shape", "m=5,n=40,k=24"
 #define BRIEF                                                                                 \
@@ -34,16 +22,6 @@ TestSuite(tuner_duels, .init = start, .fini = stop, .timeout = 300);
         "title_processes=13", "--set", "calibration_processes=4", "--set", "biased=1"
 /* One thread, few pairs. */
 #define ONE(...) TUNE(&env, SHAPE, "--threads", "1", BRIEF, __VA_ARGS__)
-
-static Ran sql(const char *query)
-{
-    return SCHEDB(&env, "sql", "--db", db_file, query);
-}
-
-static void is_sound(void)
-{
-    has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
-}
 
 /* ---- what the database holds ---- */
 
@@ -55,7 +33,7 @@ typedef struct Best {
 static void put_best(Env *e, void *arg)
 {
     const Best *b = arg;
-    Db *db = open_db(e, db_file, DB_WRITE);
+    Db *db = open_db(e, path, DB_WRITE);
     DbRun run;
     DbMachine machine;
     DbToolchain tc;
@@ -91,13 +69,11 @@ static const char *some_schedule(const char *query)
     const char *other = arena_printf(&env.model, "%s/other.db", dir.path);
     has(TUNE(&env, SHAPE, "--threads", "1", BRIEF, "--db", other, "--budget", "8trials"), 0,
         "");
-    const char *text = SCHEDB(&env, "sql", "--db", other, "--format", "csv", query).out;
-    const char *from = strchr(text, '\n');
-    cr_assert(from, "%s", text);
-    from += strspn(from, "\n\"");
-    size_t len = strcspn(from, "\"\n\r");
-    cr_assert_gt(len, 0, "%s", text);
-    return arena_strn(&env.model, from, len);
+    const char *schedule = queried(&env, other, query);
+    size_t len = strlen(schedule); /* CSV puts what has commas in quotes */
+    bool quoted = schedule[0] == '"' && len > 2;
+    cr_assert_gt(len, 0);
+    return quoted ? arena_strn(&env.model, schedule + 1, len - 2) : schedule;
 }
 
 /* ---- --compare ---- */
@@ -110,13 +86,14 @@ Test(tuner_duels, a_verdict_is_an_exit_status_and_a_record)
     cr_expect(same.status == 3 || same.status == 5 || same.status == 0 || same.status == 4,
               "%s", same.out);
     cr_expect(strstr(same.out, "the two are the same code"), "%s", same.out);
-    has(sql("SELECT count(*), min(verdict) FROM duel WHERE stage = 'compare' AND a_name = "
-            "'naive' AND a_schedule = '' AND b_name = 'default'"),
-        0, "FASTER");
-    has(sql("SELECT count(*) || ' searched nothing' FROM run_task WHERE space IS NULL"), 0,
-        "3 searched nothing");
-    is_sound();
-    shows(REPORT(&env, db_file, "evidence"), "");
+    gives(
+        &env, path,
+        "SELECT count(*), min(verdict) FROM duel WHERE stage = 'compare' AND a_name = 'naive' "
+        "AND a_schedule = '' AND b_name = 'default'",
+        "1,FASTER");
+    gives(&env, path, "SELECT count(*), count(space) FROM run_task", "3,0");
+    is_sound(&env, path);
+    shows(REPORT(&env, path, "evidence"), "");
 }
 
 Test(tuner_duels, steps_and_files_are_sides)
@@ -125,12 +102,13 @@ Test(tuner_duels, steps_and_files_are_sides)
     Ran steps = ONE("--compare", "naive", "order n m k");
     cr_expect_neq(steps.status, 1, "%s", steps.out);
     cr_expect(strstr(steps.out, "given B against naive"), "%s", steps.out);
-    shows(REPORT(&env, db_file, "compare", "", "order n m k"), "given B");
+    shows(REPORT(&env, path, "compare", "", "order n m k"), "given B");
     best_is("order n m k");
-    has(SCHEDB(&env, "export", "--db", db_file, "--format", "sched", "-o", file), 0, "");
+    has(SCHEDB(&env, "export", "--db", path, "--format", "sched", "-o", file), 0, "");
     Ran from_file = ONE("--compare", "naive", file);
     cr_expect_neq(from_file.status, 1, "%s", from_file.out);
-    has(sql("SELECT b_schedule FROM duel WHERE b_name LIKE '%x.sched'"), 0, "order n m k");
+    gives(&env, path, "SELECT b_schedule FROM duel WHERE b_name LIKE '%x.sched'",
+          "order n m k");
     Ran other = TUNE(&env, "--shape", "m=5,n=40,k=23", "--threads", "1", BRIEF, "--compare",
                      "naive", file);
     has(other, 1, "has no row for this kernel at these sizes");
@@ -139,13 +117,12 @@ Test(tuner_duels, steps_and_files_are_sides)
 Test(tuner_duels, what_cannot_be_compared_is_said_and_recorded)
 {
     has(ONE("--compare", "default", "split n 8; vec n.i"), 1, "given B: illegal: vec n.i: ");
-    has(sql("SELECT ending FROM run_task"), 0, "illegal");
+    gives(&env, path, "SELECT ending FROM run_task", "illegal");
     has(ONE("--compare", "default", "fold m"), 1, "fold");
     has(ONE("--compare", "default", "best"), 1, "There is no best schedule yet in");
     has(ONE("--compare", "default", "nowhere.sched"), 1, "nowhere.sched");
-    has(sql("SELECT count(*) || ' failed' FROM run_task WHERE ending = 'failed'"), 0,
-        "3 failed");
-    is_sound();
+    gives(&env, path, "SELECT count(*) FROM run_task WHERE ending = 'failed'", "3");
+    is_sound(&env, path);
 }
 
 Test(tuner_duels, usage_is_checked)
@@ -165,8 +142,8 @@ Test(tuner_duels, acceptance_20_what_a_build_would_use_is_held_against_the_defau
     has(ONE("--noise"), 0, "a win must be by");
     best_is("");
     has(ONE("--compare", "default", "best"), 4, "best against default: SLOWER");
-    has(sql("SELECT ratio_lo > 1 FROM duel WHERE b_name = 'best'"), 0, "1");
-    is_sound();
+    gives(&env, path, "SELECT ratio_lo > 1 FROM duel WHERE b_name = 'best'", "1");
+    is_sound(&env, path);
 }
 
 Test(tuner_duels, acceptance_20_what_was_tuned_is_not_slower_than_the_default)
@@ -176,10 +153,9 @@ Test(tuner_duels, acceptance_20_what_was_tuned_is_not_slower_than_the_default)
     }
     has(TUNE(&env, "--shape", "m=11,n=200,k=100", "--threads", "1", "-q", "--budget", "60s"), 0,
         "candidates in");
-    Ran won = sql("SELECT count(*) || ' winners' FROM winner");
     Ran r = TUNE(&env, "--shape", "m=11,n=200,k=100", "--threads", "1", "-q", "--compare",
                  "default", "best");
-    bool none = strstr(won.out, "0 winners") != NULL;
+    bool none = !strcmp(queried(&env, path, "SELECT count(*) FROM winner"), "0");
     cr_expect(none || r.status == 0 || r.status == 3 || r.status == 5, "%s", r.out);
     cr_expect(none || !strstr(r.out, "SLOWER"), "%s", r.out);
 }
@@ -208,20 +184,21 @@ Test(tuner_duels, a_rival_to_begin_with_keeps_the_contract)
     has(text, 0,
         "int32_t nc_rival(void *const *params, const int64_t *syms, int part, int "
         "n_parts)");
-    const char *path = file_in(&env, &dir, "mine.c", text.out);
-    has(ONE("--against", path), 4, "mine.c against default: SLOWER");
-    has(sql("SELECT (a_schedule IS NOT NULL) || (b_schedule IS NULL) || b_name FROM duel WHERE "
-            "stage = 'compare'"),
-        0, "11mine.c");
-    shows(REPORT(&env, db_file, "rivals"), "mine.c");
+    const char *mine = file_in(&env, &dir, "mine.c", text.out);
+    has(ONE("--against", mine), 4, "mine.c against default: SLOWER");
+    gives(&env, path,
+          "SELECT a_schedule IS NULL, b_schedule IS NULL, b_name FROM duel WHERE stage = "
+          "'compare'",
+          "0,1,mine.c");
+    shows(REPORT(&env, path, "rivals"), "mine.c");
     has(TUNE(&env, "--kernel", "decode", "--against", "x.c", "--dry-run"), 1, "for one kernel");
-    is_sound();
+    is_sound(&env, path);
 }
 
 Test(tuner_duels, a_rival_may_sum_in_any_order_and_bring_its_threads)
 {
-    const char *path = rival("backwards.c", RIGHT "return 0;");
-    has(ONE("--against", path), 4, "backwards.c against default: SLOWER");
+    const char *backwards = rival("backwards.c", RIGHT "return 0;");
+    has(ONE("--against", backwards), 4, "backwards.c against default: SLOWER");
     const char *own = file_in(&env, &dir, "own.c",
                               arena_printf(&env.model,
                                            "#include <stdint.h>\nstatic int told;\n"
@@ -232,7 +209,7 @@ Test(tuner_duels, a_rival_may_sum_in_any_order_and_bring_its_threads)
                                            RIGHT));
     has(TUNE(&env, SHAPE, "--threads", "2", BRIEF, "--against", own), 4,
         "own.c against default: SLOWER");
-    is_sound();
+    is_sound(&env, path);
 }
 
 Test(tuner_duels, a_rival_that_fails_is_named_by_its_status)
@@ -253,17 +230,20 @@ Test(tuner_duels, a_rival_that_fails_is_named_by_its_status)
         Ran r = ONE("--against", rival(rows[i].name, rows[i].body));
         has(r, 1, arena_printf(&env.model, "%s", rows[i].status));
         has(r, 1, rows[i].words);
-        has(sql(arena_printf(&env.model,
-                             "SELECT run_task.ending FROM run_task JOIN run r ON r.id = run "
-                             "WHERE r.command LIKE '%%%s%%'",
-                             rows[i].name)),
-            0, rows[i].status);
+        gives(
+            &env, path,
+            arena_printf(&env.model,
+                         "SELECT run_task.ending FROM run_task JOIN run r ON r.id = run WHERE "
+                         "r.command LIKE '%%%s'",
+                         rows[i].name),
+            rows[i].status);
     }
-    has(sql("SELECT count(*) || ' duels' FROM duel JOIN process USING (run) WHERE stage = "
-            "'compare' AND process.duel = duel.idx AND status = 'wrong' AND reason = 'failed'"),
-        0, "3 duels");
-    shows(REPORT(&env, db_file, "rivals"), "came to no verdict");
-    is_sound();
+    gives(&env, path,
+          "SELECT count(*) FROM duel JOIN process USING (run) WHERE stage = 'compare' AND "
+          "process.duel = duel.idx AND status = 'wrong' AND reason = 'failed'",
+          "3");
+    shows(REPORT(&env, path, "rivals"), "came to no verdict");
+    is_sound(&env, path);
 }
 
 Test(tuner_duels, what_is_no_rival_is_refused_in_a_sentence)
@@ -275,56 +255,48 @@ Test(tuner_duels, what_is_no_rival_is_refused_in_a_sentence)
     const char *named = file_in(&env, &dir, "named.so", "nc_rival, and no library");
     has(ONE("--against", named), 1, "cannot be loaded");
     has(ONE("--against", "nowhere.c"), 1, "nowhere.c: No such file");
-    has(sql("SELECT count(*) || ' cc-errors' FROM run_task WHERE ending = 'cc-error'"), 0,
-        "3 cc-errors");
+    gives(&env, path, "SELECT count(*) FROM run_task WHERE ending = 'cc-error'", "3");
 }
 
 Test(tuner_duels, a_rival_that_hangs_is_stopped)
 {
-    const char *path = rival("hangs.c", "for (volatile int i = 0; i < 1; ) { } return 0;");
-    has(ONE("--against", path, "--set", "candidate_limit_s=2"), 1, "timeout");
-    has(sql("SELECT status FROM process WHERE status <> 'ok'"), 0, "timeout");
+    const char *hangs = rival("hangs.c", "for (volatile int i = 0; i < 1; ) { } return 0;");
+    has(ONE("--against", hangs, "--set", "candidate_limit_s=2"), 1, "timeout");
+    gives(&env, path, "SELECT status FROM process WHERE status <> 'ok'", "timeout");
 }
 
 /* ---- --rivals ---- */
 
-/* The leak checker dies of the threads that a library's OpenMP leaves behind. */
-static void without_leak_check(void)
-{
-    const char *given = getenv("ASAN_OPTIONS");
-    setenv("ASAN_OPTIONS", arena_printf(&env.model, "%s:detect_leaks=0", given ? given : ""),
-           1);
-}
-
 Test(tuner_duels, ours_meets_every_rival_that_is_there)
 {
-    without_leak_check();
+    without_leak_check(&env);
     Ran r = TUNE(&env, SHAPE, "--threads", "2", BRIEF, "--rivals");
     has(r, 0, "Of ");
     if (strstr(r.out, "Of 0 duels")) {
         cr_skip_test("no rival is here");
     }
-    shows(REPORT(&env, db_file, "rivals"), "default");
-    has(sql("SELECT count(*) || ' of others' FROM duel WHERE stage = 'compare' AND (a_schedule "
-            "IS NOT NULL OR b_schedule IS NULL)"),
-        0, "0 of others");
-    has(sql("SELECT count(*) || ' failed' FROM process WHERE status <> 'ok'"), 0, "0 failed");
-    is_sound();
+    shows(REPORT(&env, path, "rivals"), "default");
+    gives(&env, path,
+          "SELECT count(*) FROM duel WHERE stage = 'compare' AND (a_schedule IS NOT NULL OR "
+          "b_schedule IS NULL)",
+          "0");
+    gives(&env, path, "SELECT count(*) > 0, sum(status <> 'ok') FROM process", "1,0");
+    is_sound(&env, path);
 }
 
 Test(tuner_duels, rivals_that_pack_meet_cold_weights)
 {
-    without_leak_check();
+    without_leak_check(&env);
     has(TUNE(&env, "--shape", "m=1,n=64,k=32", "--threads", "1", BRIEF, "--regime", "cold",
              "--rivals"),
         0, "Of ");
-    has(sql("SELECT count(*) || ' failed' FROM process WHERE status <> 'ok'"), 0, "0 failed");
-    is_sound();
+    gives(&env, path, "SELECT count(*) > 0, sum(status <> 'ok') FROM process", "1,0");
+    is_sound(&env, path);
 }
 
 Test(tuner_duels, no_rival_computes_what_is_no_product)
 {
-    without_leak_check();
+    without_leak_check(&env);
     Ran r = TUNE(&env, "--kernel", "decode (row h=14|matmul h=14 m=1 k)", BRIEF, "--rivals");
     has(r, 0, "no rival computes this kernel");
     has(r, 0, "2 of 2 tasks are no plain products");
@@ -349,7 +321,7 @@ Test(tuner_duels, rivals_compute_the_products_of_models)
 /* A core type left over in the environment may not slow OpenBLAS down. */
 Test(tuner_duels, openblas_chooses_for_this_machine)
 {
-    without_leak_check();
+    without_leak_check(&env);
     unsetenv("OPENBLAS_CORETYPE");
     const char *chosen = TUNE(&env, "--say-rivals", "1").out;
     setenv("OPENBLAS_CORETYPE", "Prescott", 1);
@@ -367,10 +339,11 @@ Test(tuner_duels, each_knob_of_the_winner_is_put_back)
     best_is(other);
     Ran r = ONE("--ablate");
     has(r, 0, "without ");
-    has(sql("SELECT count(*) > 0 FROM duel WHERE a_name = 'best' AND b_name LIKE 'without %'"),
-        0, "1");
-    shows(REPORT(&env, db_file, "knobs"), "without ");
-    is_sound();
+    gives(&env, path,
+          "SELECT count(*) > 0 FROM duel WHERE a_name = 'best' AND b_name LIKE 'without %'",
+          "1");
+    shows(REPORT(&env, path, "knobs"), "without ");
+    is_sound(&env, path);
 }
 
 Test(tuner_duels, a_winner_that_is_no_point_has_no_knobs)
@@ -394,7 +367,7 @@ Test(tuner_duels, a_recorded_search_is_replayed)
     has(one, 0, "greedy");
     cr_expect(!strstr(one.out, "anneal"), "%s", one.out);
     cr_expect_str_eq(TUNE(&env, "--replay", "last", "--seeds", "3").out, all.out);
-    has(sql("SELECT count(*) || ' runs' FROM run"), 0, "1 runs");
+    gives(&env, path, "SELECT count(*) FROM run", "1");
 }
 
 Test(tuner_duels, what_cannot_be_replayed_is_said)
@@ -402,20 +375,17 @@ Test(tuner_duels, what_cannot_be_replayed_is_said)
     has(ONE("--noise"), 0, "");
     has(TUNE(&env, "--replay", "last"), 1, "no run 'last'");
     has(TUNE(&env, "--replay", "x"), 1, "no run 'x'");
-    const char *run =
-        SCHEDB(&env, "sql", "--db", db_file, "--format", "csv", "SELECT id FROM run").out;
-    const char *id = arena_strn(&env.model, strchr(run, '\n') + 1,
-                                strspn(strchr(run, '\n') + 1, "0123456789"));
-    has(TUNE(&env, "--replay", id), 1, "tried no candidates");
+    has(TUNE(&env, "--replay", queried(&env, path, "SELECT id FROM run")), 1,
+        "tried no candidates");
 }
 
 Test(tuner_duels, noise_is_a_duel_of_the_default_with_its_copy)
 {
     has(ONE("--noise"), 0, "a copy of the default against default: ");
-    has(sql("SELECT count(*) || ' duels' FROM duel WHERE a_name = 'default' AND b_name = 'a "
-            "copy "
-            "of the default' AND a_c_hash = b_c_hash AND stage = 'compare'"),
-        0, "1 duels");
-    shows(REPORT(&env, db_file, "noise"), "matmul m=5 n=40 k=24");
-    is_sound();
+    gives(&env, path,
+          "SELECT count(*) FROM duel WHERE a_name = 'default' AND b_name = 'a copy of the "
+          "default' AND a_c_hash = b_c_hash AND stage = 'compare'",
+          "1");
+    shows(REPORT(&env, path, "noise"), "matmul m=5 n=40 k=24");
+    is_sound(&env, path);
 }

@@ -6,27 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/cli_util.h"
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
-#include "tests/tune_util.h"
 #include "tuner/tuner.h"
-
-static Env env;
-static TempDir dir;
-static const char *db_file;
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-    db_file = arena_printf(&env.model, "%s/t.db", dir.path);
-}
-
-static void stop(void)
-{
-    temp_remove(&dir);
-    env_release(&env);
-}
 
 TestSuite(tuner_program, .init = start, .fini = stop, .timeout = 300);
 
@@ -74,23 +56,22 @@ Test(tuner_program, refuses_in_one_sentence)
 Test(tuner_program, a_short_search_leaves_a_sound_record)
 {
     has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--budget", "4trials", "--threads", "1", "--db",
-             db_file),
+             path),
         0, "4 candidates in");
-    has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
-    has(SCHEDB(&env, "sql", "--db", db_file, "SELECT count(*), min(status) FROM trial"), 0,
-        "4");
-    has(SCHEDB(&env, "sql", "--db", db_file, "SELECT ending FROM run"), 0, "finished");
-    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--noise", "--threads", "1", "--db", db_file), 0,
+    is_sound(&env, path);
+    gives(&env, path, "SELECT count(*), count(status) FROM trial", "4,4");
+    gives(&env, path, "SELECT ending FROM run", "finished");
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--noise", "--threads", "1", "--db", path), 0,
         "a win must be by");
-    has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
+    is_sound(&env, path);
 }
 
 Test(tuner_program, a_second_is_too_short_to_confirm_anything)
 {
-    Ran r = TUNE(&env, "--shape", "m=5,n=40,k=24", "--budget", "1s", "--db", db_file);
+    Ran r = TUNE(&env, "--shape", "m=5,n=40,k=24", "--budget", "1s", "--db", path);
     has(r, 0, "nothing can be confirmed in a budget of");
     has(r, 0, "no candidate was tried");
-    has(SCHEDB(&env, "sql", "--db", db_file, "SELECT ending FROM run_task"), 0, "too-short");
+    gives(&env, path, "SELECT ending FROM run_task", "too-short");
     has(TUNE(&env, "--kernel", "decode matmul", "--budget", "1s", "--dry-run"), 0,
         "nothing can be confirmed in it");
 }
@@ -99,47 +80,44 @@ Test(tuner_program, a_second_is_too_short_to_confirm_anything)
 Test(tuner_program, a_dry_run_is_an_estimate_that_can_be_true)
 {
     Ran r = TUNE(&env, "--shape", "m=5,n=40,k=24", "--threads", "1", "--dry-run", "--budget",
-                 "10m", "--db", db_file);
+                 "10m", "--db", path);
     has(r, 0, "constants");
     const char *row = strstr(r.out, "matmul m=5"), *last = row ? strstr(row, " s ") : NULL;
     cr_assert(last, "%s", r.out);
     int n = atoi(last + 3);
     cr_expect(n > 100 && n < 20000, "%d of them in ten minutes: %s", n, r.out);
     TUNE(&env, "-q", "--shape", "m=5,n=40,k=24", "--threads", "1", "--budget", "2trials",
-         "--db", db_file);
-    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--threads", "1", "--dry-run", "--db", db_file),
-        0, "its earlier trials");
+         "--db", path);
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--threads", "1", "--dry-run", "--db", path), 0,
+        "its earlier trials");
 }
 
 Test(tuner_program, several_tasks_and_what_is_known_of_each_before_it_begins)
 {
     Ran r = TUNE(&env, "--kernel", "decode elementwise h=", "--threads", "1", "--regime", "hot",
-                 "--budget", "2trials", "--db", db_file);
+                 "--budget", "2trials", "--db", path);
     has(r, 0, "decode elementwise h=2 i=1 j=64");
     has(r, 0, "share: of the model's time");
-    has(SCHEDB(&env, "sql", "--db", db_file,
-               "SELECT count(*) > 1, min(share) > 0, sum(share) <= 1, count(*) = "
-               "count(default_c_hash) FROM run_task"),
-        0, "1");
-    has(SCHEDB(&env, "sql", "--format", "csv", "--db", db_file,
-               "SELECT 'n=' || count(*) FROM trial WHERE started_ns IS NULL OR verify_ns IS "
-               "NULL OR "
-               "decide_ns IS NULL OR elapsed_ns IS NULL"),
-        0, "n=0");
-    has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
+    gives(&env, path,
+          "SELECT count(*) > 1, min(share) > 0, sum(share) <= 1, count(*) = "
+          "count(default_c_hash) FROM run_task",
+          "1,1,1,1");
+    gives(
+        &env, path,
+        "SELECT count(*) > 0, sum(started_ns IS NULL OR verify_ns IS NULL OR decide_ns IS NULL "
+        "OR elapsed_ns IS NULL) FROM trial",
+        "1,0");
+    is_sound(&env, path);
 }
 
 Test(tuner_program, time_is_dealt_out_in_slices_that_are_recorded)
 {
     has(TUNE(&env, "--kernel", "decode elementwise h=", "--threads", "1", "--regime", "hot",
-             "--budget", "12s", "--db", db_file),
+             "--budget", "12s", "--db", path),
         0, "strategy auto");
-    has(SCHEDB(
-            &env, "sql", "--format", "csv", "--db", db_file,
-            "SELECT 'ok=' || (count(*) >= 1 AND min(share) > 0 AND sum(budget_ns) < 60e9) FROM "
-            "slice"),
-        0, "ok=1");
-    has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
+    gives(&env, path, "SELECT count(*) >= 1, min(share) > 0, sum(budget_ns) < 60e9 FROM slice",
+          "1,1,1");
+    is_sound(&env, path);
 }
 
 /* Everything included: by a real clock. */
@@ -149,7 +127,7 @@ Test(tuner_program, a_budget_of_a_minute_ends_within_a_candidates_limit_of_it)
         cr_skip_test("a minute by a real clock is part of the long campaign (NC_FULL)");
     }
     uint64_t from_ns = os_now_ns();
-    has(TUNE(&env, "--shape", "m=64,n=512,k=512", "--budget", "60s", "--db", db_file), 0,
+    has(TUNE(&env, "--shape", "m=64,n=512,k=512", "--budget", "60s", "--db", path), 0,
         "candidates in");
     double took_s = (double)(os_now_ns() - from_ns) / 1e9;
     cr_expect_leq(took_s, 60 + protocol_default().candidate_limit_s, "%.1f s", took_s);
@@ -159,7 +137,7 @@ Test(tuner_program, a_budget_of_a_minute_ends_within_a_candidates_limit_of_it)
 Test(tuner_program, nothing_that_can_be_known_stays_unknown)
 {
     has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--budget", "2trials", "--threads", "1", "--db",
-             db_file),
+             path),
         0, "2 candidates in");
     static const char *const none[] = {
         "process WHERE pid IS NULL OR b_loaded_first IS NULL OR stack_pad IS NULL OR env_pad "
@@ -176,8 +154,7 @@ Test(tuner_program, nothing_that_can_be_known_stays_unknown)
         "calibration WHERE waited_ns IS NULL OR elapsed_ns > 0 IS NOT 1",
         "run WHERE cpus IS NULL"};
     for (size_t i = 0; i < countof(none); i++) {
-        const char *query = arena_printf(&env.model, "SELECT count(*) FROM %s", none[i]);
-        has(SCHEDB(&env, "sql", "--db", db_file, "--format", "csv", query), 0, "\n0\n");
+        gives(&env, path, arena_printf(&env.model, "SELECT count(*) FROM %s", none[i]), "0");
     }
 }
 
@@ -187,7 +164,7 @@ static int interrupted(const char *const *words, int after_ms)
     int status;
     pid_t pid = fork();
     if (pid == 0) {
-        char *const *argv = tune_words(&env, words);
+        char **argv = tune_words(&env, words);
         freopen("/dev/null", "w", stderr);
         execv(argv[0], argv);
         _exit(1);
@@ -201,34 +178,34 @@ static int interrupted(const char *const *words, int after_ms)
 Test(tuner_program, ctrl_c_ends_it_and_keeps_what_was_recorded)
 {
     const char *words[] = {
-        "--shape", "m=64,n=256,k=256", "--budget", "10m", "--quiet", "--db", db_file, NULL};
+        "--shape", "m=64,n=256,k=256", "--budget", "10m", "--quiet", "--db", path, NULL};
     cr_expect_eq(interrupted(words, 3000), 130);
-    has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
-    has(SCHEDB(&env, "sql", "--db", db_file, "SELECT ending FROM run"), 0, "interrupted");
+    is_sound(&env, path);
+    gives(&env, path, "SELECT ending FROM run", "interrupted");
     has(TUNE(&env, "--shape", "m=64,n=256,k=256", "--budget", "30s", "--quiet", "--resume",
-             "--db", db_file),
+             "--db", path),
         0, "resumed");
-    has(SCHEDB(&env, "sql", "--db", db_file, "SELECT ending FROM run"), 0, "finished");
-    has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
+    gives(&env, path, "SELECT ending FROM run", "finished");
+    is_sound(&env, path);
 }
 
 /* The time that it was given before binds it no more. */
 Test(tuner_program, a_search_by_time_goes_on_by_trials)
 {
-    const char *words[] = {"--shape", "m=5,n=40,k=24", "--threads", "1",     "--budget",
-                           "4s",      "--quiet",       "--db",      db_file, NULL};
+    const char *words[] = {"--shape", "m=5,n=40,k=24", "--threads", "1",  "--budget",
+                           "4s",      "--quiet",       "--db",      path, NULL};
     cr_expect_eq(interrupted(words, 2000), 130);
     has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--threads", "1", "--budget", "300trials",
-             "--quiet", "--resume", "--db", db_file),
+             "--quiet", "--resume", "--db", path),
         0, "all 300 trials of the budget were made");
-    has(SCHEDB(&env, "verify", "--db", db_file), 0, "is sound");
+    is_sound(&env, path);
 }
 
 Test(tuner_program, one_process_measures_on_a_machine)
 {
     const char *lock = temp_path(&dir, "nanocompile-measuring.lock");
     setenv("TMPDIR", dir.path, 1);
-    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--noise", "--threads", "1", "--db", db_file), 0,
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--noise", "--threads", "1", "--db", path), 0,
         "a win must be by");
     cr_expect_eq(access(lock, F_OK), 0);
 }
@@ -240,10 +217,10 @@ Test(tuner_program, a_build_finds_what_was_tuned)
     const char *out = arena_printf(&env.model, "%s/out", dir.path);
     has(TUNE(&env, "--model", "tests/data/tiny-qwen2", "--kernel",
              "decode (matmul m=1 n=2048 k=224|matmul m=1 n=224 k=224|row h=14)", "-q",
-             "--budget", "1trials", "--db", db_file),
+             "--budget", "1trials", "--db", path),
         0, "1 candidates in");
     const char *rows = NC(&env, "build", "--model", "tests/data/tiny-qwen2", "-o", out, "--db",
-                          db_file, "--format", "csv")
+                          path, "--format", "csv")
                            .out;
     const char *sites[] = {"decode,embed_tokens matmul,", "decode,layers.0 row,",
                            "decode,layers.0.self_attn.q_proj matmul,"};
@@ -252,10 +229,8 @@ Test(tuner_program, a_build_finds_what_was_tuned)
         const char *line = row && end ? arena_strn(&env.model, row, (size_t)(end - row)) : "";
         cr_expect(strstr(line, ",kept,") || strstr(line, ",hit,"), "%s: %s", sites[i], line);
     }
-    has(SCHEDB(&env, "sql", "--db", db_file,
-               "SELECT count(*) || ' in panels' FROM run_task WHERE default_schedule LIKE "
-               "'%pack%'"),
-        0, "1 in panels");
+    gives(&env, path, "SELECT count(*) FROM run_task WHERE default_schedule LIKE '%pack%'",
+          "1");
 }
 
 Test(tuner_program, the_man_page_has_every_option)
