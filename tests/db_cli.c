@@ -1,5 +1,6 @@
 /* db_cli.c - schedb as its user meets it: usage, exit statuses, formats, output files; and this
  * machine as a row of the database. */
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
 
 #include <jansson.h>
@@ -7,29 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static Env env;
-static TempDir dir;
-static const char *path;
-
-static void start(void)
+static void begin(void)
 {
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
-    Db *db = open_db(&env, path, DB_WRITE);
-    Story s = story();
-    tell(db, &s);
-    db_close(db);
+    start();
+    tell_at(&env, path, NULL);
     setenv("NANOCOMPILE_DB", path, 1);
 }
 
-static void stop(void)
-{
-    env_release(&env);
-    temp_remove(&dir);
-}
-
-TestSuite(db_cli, .init = start, .fini = stop, .timeout = 120);
+TestSuite(db_cli, .init = begin, .fini = stop, .timeout = 120);
 
 Test(db_cli, usage)
 {

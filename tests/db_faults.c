@@ -78,8 +78,7 @@ static void prepare(void)
 
 Test(db_faults, system_calls_of_ours)
 {
-    static const char *const calls[] = {"open",  "close", "read",   "stat",
-                                        "fsync", "alloc", "realloc"};
+    static const char *const calls[] = {"open", "close", "read", "stat", "alloc"};
 #ifdef NC_SANITIZED
     const bool one_by_one =
         true; /* each piece of an arena is an allocation: they are too many */
@@ -89,9 +88,9 @@ Test(db_faults, system_calls_of_ours)
     prepare();
     Work r = {DB_READ, 0}, w = {DB_WRITE, 100};
     for (size_t i = 0; i < countof(calls); i++) {
-        fault_loop(calls[i], work, &r);
+        cr_expect_gt(fault_loop(calls[i], work, &r), 0, "%s, reading", calls[i]);
         if (!one_by_one || strcmp(calls[i], "alloc")) {
-            fault_loop(calls[i], work, &w);
+            cr_expect_gt(fault_loop(calls[i], work, &w), 0, "%s, writing", calls[i]);
         }
     }
     is_sound_and_alone();
@@ -109,10 +108,10 @@ static bool make_new(void *ctx, Err *err)
 /* Where not even unlink works, the unfinished file stays. */
 Test(db_faults, making_a_new_one)
 {
-    static const char *const calls[] = {"open", "close", "stat", "fsync", "rename", "alloc"};
+    static const char *const calls[] = {"open", "close", "stat", "fsync", "alloc"};
     Work w = {DB_WRITE, 1};
     for (size_t i = 0; i < countof(calls); i++) {
-        fault_loop(calls[i], make_new, &w);
+        cr_expect_gt(fault_loop(calls[i], make_new, &w), 0, "%s", calls[i]);
         unlink(path);
         cr_expect_eq(folder_entries(dir.path), 0, "%s", calls[i]);
     }
@@ -132,7 +131,7 @@ Test(db_faults, reading_a_copy)
     }
     Work r = {DB_READ, 0};
     for (size_t i = 0; i < countof(calls); i++) {
-        fault_loop(calls[i], work, &r);
+        cr_expect_gt(fault_loop(calls[i], work, &r), 0, "%s", calls[i]);
     }
     cr_expect_eq(folder_entries(dir.path), 2, "a copy was left");
     if (getuid() == 65534) {

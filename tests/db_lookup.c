@@ -2,31 +2,26 @@
  * field in which the nearest differs. Acceptance 11 (rows of another CPU, compiler, flags)
  * and 17 (records that do not concern a key never change its answer). */
 #include "db/db_int.h"
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
 
 #include <string.h>
 
-static Env env;
-static TempDir dir;
-static const char *path;
 static Db *db;
 
-static void start(void)
+static void begin(void)
 {
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
+    start();
     db = open_db(&env, path, DB_WRITE);
 }
 
-static void stop(void)
+static void end(void)
 {
     db_close(db);
-    env_release(&env);
-    temp_remove(&dir);
+    stop();
 }
 
-TestSuite(db_lookup, .init = start, .fini = stop, .timeout = 120);
+TestSuite(db_lookup, .init = begin, .fini = end, .timeout = 120);
 
 /* What a build of this story's kernel would ask, and the answer. */
 typedef struct Asked {

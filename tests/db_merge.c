@@ -26,14 +26,6 @@ static const char *with(const char *name, int n, const Story *s)
     return path;
 }
 
-static const char *all_of(const char *path)
-{
-    Db *db = open_db(&env, path, DB_READ);
-    const char *text = contents(&env, db);
-    db_close(db);
-    return text;
-}
-
 /* A new database with what these have, one after the other. */
 static const char *merged(const char *name, int n, const char *const *from)
 {
@@ -42,7 +34,7 @@ static const char *merged(const char *name, int n, const char *const *from)
         Ran r = SCHEDB(&env, "merge", path, from[i]);
         cr_assert_eq(r.status, 0, "%s", r.out);
     }
-    return all_of(path);
+    return contents_at(&env, path);
 }
 
 static Story told(uint64_t seed, int n_trials, const char *flags)
@@ -72,9 +64,9 @@ Test(db_merge, acceptance_18_order_and_repetition_do_not_matter)
 Test(db_merge, merging_itself_adds_nothing)
 {
     Story s[] = {told(1, 4, "-O3")};
-    const char *a = with("a.db", 1, s), *before = all_of(a);
+    const char *a = with("a.db", 1, s), *before = contents_at(&env, a);
     shows(SCHEDB(&env, "merge", a, a), ": 0 rows are new, ");
-    cr_expect_str_eq(all_of(a), before);
+    cr_expect_str_eq(contents_at(&env, a), before);
 }
 
 /* A run that went on after the other database was copied is no conflict: the longer one
@@ -93,10 +85,10 @@ Test(db_merge, a_run_that_went_on)
         "2; UPDATE run SET ended_ns = NULL, ending = NULL; UPDATE run_task SET ended_ns = "
         "NULL, "
         "ending = NULL");
-    const char *full = all_of(a);
+    const char *full = contents_at(&env, a);
     Ran r = SCHEDB(&env, "merge", b, a);
     shows(r, " 0 conflicts");
-    cr_expect_str_eq(all_of(b), full);
+    cr_expect_str_eq(contents_at(&env, b), full);
 }
 
 Test(db_merge, conflicts_are_told_and_settled_alike)
@@ -118,24 +110,24 @@ Test(db_merge, conflicts_are_told_and_settled_alike)
              "stands.");
     shows(r,
           "Conflict in duel (run 1, idx 1): a_ns of pair differs; the second file's stands.");
-    cr_expect_str_eq(all_of(a), ab);
+    cr_expect_str_eq(contents_at(&env, a), ab);
 }
 
 Test(db_merge, names_cannot_mean_two_things)
 {
     Story s[] = {told(1, 1, "-O3")};
-    const char *a = with("a.db", 1, s), *b = with("b.db", 1, s), *before = all_of(a);
+    const char *a = with("a.db", 1, s), *b = with("b.db", 1, s), *before = contents_at(&env, a);
     set_sql(b, "UPDATE kernel SET text = 'something else'");
     Ran r = SCHEDB(&env, "merge", a, b);
     cr_expect_eq(r.status, 1);
     cr_expect(strstr(r.out, "text of kernel"), "%s", r.out);
-    cr_expect_str_eq(all_of(a), before);
+    cr_expect_str_eq(contents_at(&env, a), before);
 }
 
 Test(db_merge, what_is_no_database_is_not_merged)
 {
     Story s[] = {told(1, 1, "-O3")};
-    const char *a = with("a.db", 1, s), *before = all_of(a);
+    const char *a = with("a.db", 1, s), *before = contents_at(&env, a);
     const char *b = file_in(&env, &dir, "b.db", "hello, I am a text file");
     Ran r = SCHEDB(&env, "merge", a, b);
     cr_expect_eq(r.status, 1);
@@ -143,7 +135,7 @@ Test(db_merge, what_is_no_database_is_not_merged)
     r = SCHEDB(&env, "merge", a, in_dir("gone.db"));
     cr_expect_eq(r.status, 1);
     cr_expect(strstr(r.out, "There is no schedule database"), "%s", r.out);
-    cr_expect_str_eq(all_of(a), before);
+    cr_expect_str_eq(contents_at(&env, a), before);
 }
 
 /* ---- JSON ---- */
@@ -162,7 +154,7 @@ Test(db_merge, json_comes_back_as_it_was)
     const char *a = with("a.db", 2, s), *b = in_dir("b.db");
     const char *json = exported(a, "a.json", "json");
     shows(SCHEDB(&env, "import", "--db", b, json), " 0 conflicts");
-    cr_expect_str_eq(all_of(b), all_of(a));
+    cr_expect_str_eq(contents_at(&env, b), contents_at(&env, a));
     is_sound(&env, b);
     shows(SCHEDB(&env, "import", "--db", b, json), ": 0 rows are new");
     cr_expect_str_eq(read_text(&env, exported(b, "b.json", "json")), read_text(&env, json));
@@ -191,7 +183,7 @@ Test(db_merge, a_json_that_was_cut_or_changed_is_refused_whole)
         {"\"machine\": [", "\"engine\": [", "FOREIGN KEY"},
     };
     SCHEDB(&env, "init", "--db", b);
-    const char *empty = all_of(b);
+    const char *empty = contents_at(&env, b);
     for (size_t i = 0; i < countof(rows); i++) {
         const char *at = strstr(json, rows[i].from);
         cr_assert(at, "row %zu", i);
@@ -202,7 +194,7 @@ Test(db_merge, a_json_that_was_cut_or_changed_is_refused_whole)
         cr_expect(strstr(r.out, rows[i].words), "row %zu: no '%s' in %s", i, rows[i].words,
                   r.out);
         cr_expect(strstr(r.out, "bad.json"), "%s", r.out);
-        cr_assert_str_eq(all_of(b), empty, "row %zu", i);
+        cr_assert_str_eq(contents_at(&env, b), empty, "row %zu", i);
     }
 }
 
@@ -254,14 +246,14 @@ Test(db_merge, a_broken_sched_file_brings_nothing)
     const char *text = read_text(&env, exported(with("a.db", 1, s), "a.sched", "sched"));
     const char *b = in_dir("b.db");
     SCHEDB(&env, "init", "--db", b);
-    const char *empty = all_of(b);
+    const char *empty = contents_at(&env, b);
     for (size_t len = 0; len < strlen(text); len += 7) {
         const char *bad = file_in(&env, &dir, "bad.sched", arena_strn(&env.model, text, len));
         Ran r = SCHEDB(&env, "import", "--db", b, bad);
         cr_expect_eq(r.status, 1, "%zu bytes: %s", len, r.out);
         cr_expect(strstr(r.out, "bad.sched:"), "%s", r.out);
     }
-    cr_expect_str_eq(all_of(b), empty);
+    cr_expect_str_eq(contents_at(&env, b), empty);
 }
 
 /* ---- T4, CSV ---- */

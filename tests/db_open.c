@@ -164,6 +164,7 @@ Test(db_open, acceptance_10_cut_at_any_page)
     char *whole;
     size_t len;
     cr_assert(os_read_file(&env.model, path, 1 << 24, &whole, &len, NULL));
+    cr_assert_gt(len, 10 * 4096);
     for (size_t cut = 512; cut < len; cut += 4096 + 512) {
         FILE *f = fopen(path, "w");
         cr_assert(f && fwrite(whole, 1, cut, f) == cut && fclose(f) == 0);
@@ -180,6 +181,7 @@ Test(db_open, damage_in_the_middle_is_found)
     struct stat st;
     cr_assert_eq(stat(path, &st), 0);
     int n_found = 0, n_pages = (int)(st.st_size / 4096);
+    cr_assert_gt(n_pages, 10);
     for (int page = 1; page < n_pages; page++) {
         char old[4096], bad[4096];
         memset(bad, 0xa5, sizeof bad);

@@ -1,32 +1,18 @@
 /* db_verify.c - every verdict follows from raw pairs, and what was changed afterwards is
  * named: a pair, an order bit, a verdict, a count, a name, a row that is missing. */
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
 
 #include <string.h>
 #include <unistd.h>
 
-static Env env;
-static TempDir dir;
-static const char *path;
-
-static void start(void)
+static void begin(void)
 {
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
-    Db *db = open_db(&env, path, DB_WRITE);
-    Story s = story();
-    tell(db, &s);
-    db_close(db);
+    start();
+    tell_at(&env, path, NULL);
 }
 
-static void stop(void)
-{
-    env_release(&env);
-    temp_remove(&dir);
-}
-
-TestSuite(db_verify, .init = start, .fini = stop, .timeout = 120);
+TestSuite(db_verify, .init = begin, .fini = stop, .timeout = 120);
 
 static Ran verify(void)
 {

@@ -1,5 +1,6 @@
 /* report_commands.c - what each report says of a database in which everything happened: numbers as
  * recorded, directions in words, and no claim without its evidence. */
+#include "tests/db_fixture.h"
 #include "tests/report_util.h"
 
 #include <jansson.h>
@@ -7,26 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static Env env;
-static TempDir dir;
-static const char *path;
 static Scene scene;
 
-static void start(void)
+static void begin(void)
 {
-    env_init(&env);
-    dir = temp_dir();
-    path = arena_str(&env.model, temp_path(&dir, "schedules.db"));
+    start();
     scene = scene_make(&env, path);
 }
 
-static void stop(void)
-{
-    env_release(&env);
-    temp_remove(&dir);
-}
-
-TestSuite(report_commands, .init = start, .fini = stop, .timeout = 120);
+TestSuite(report_commands, .init = begin, .fini = stop, .timeout = 120);
 
 /* The line of the output that has these words. */
 static const char *line_with(Ran r, const char *words)

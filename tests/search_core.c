@@ -1,25 +1,14 @@
 /* search_core.c - what every strategy owes: each candidate once, the same from the same seed,
  * exactly on from where it was cut, whatever the outcomes, in spaces of any size, in little
  * memory. */
+#include "tests/env_fixture.h"
 #include "tests/search_util.h"
 
 #include <math.h>
 #include <signal.h>
 #include <string.h>
 
-static Env env;
-
-static void begin(void)
-{
-    env_init(&env);
-}
-
-static void end(void)
-{
-    env_release(&env);
-}
-
-TestSuite(search_core, .init = begin, .fini = end, .timeout = 300);
+TestSuite(search_core, .init = start, .fini = stop, .timeout = 300);
 
 static double cost_failing(const Grid *g, const int *at)
 {

@@ -1,24 +1,13 @@
 /* search_schedules.c - searching the spaces of real kernels: indices are ranks, neighbours and
  * features are the space's own, and every strategy finds its way. Nothing is compiled: costs are
  * made up from the features. */
+#include "tests/env_fixture.h"
 #include "tests/schedules_util.h"
 #include "tests/search_util.h"
 
 #include <math.h>
 
-static Env env;
-
-static void begin(void)
-{
-    env_init(&env);
-}
-
-static void end(void)
-{
-    env_release(&env);
-}
-
-TestSuite(search_schedules, .init = begin, .fini = end, .timeout = 300);
+TestSuite(search_schedules, .init = start, .fini = stop, .timeout = 300);
 
 typedef void SpaceBody(Env *e, const Space *s);
 

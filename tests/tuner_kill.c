@@ -9,39 +9,21 @@
 #include <sys/wait.h>
 
 #include "run/run.h"
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
 #include "tuner/evidence.h"
 
-static Env env;
-static TempDir dir;
-static const char *db_file;
 static Rng rng;
 
 enum { M = 5, N = 40, K = 24, TRIALS = 16, SEARCH_SEED = 7, LIFE_MS = 4000, LIVES = 3 };
-
-static void start(void)
-{
-    env_init(&env);
-    dir = temp_dir();
-    db_file = arena_printf(&env.model, "%s/t.db", dir.path);
-}
-
-static void stop(void)
-{
-    temp_remove(&dir);
-    env_release(&env);
-}
 
 TestSuite(tuner_kill, .init = start, .fini = stop, .timeout = 3600);
 
 /* ---- lives of a program ---------------------------------------------------------------------------- */
 
-static char *const *command(bool resume, const char *more)
+static const char *const *command(bool resume, const char *more)
 {
-    static char *argv[24];
-    const char *build = getenv("NC_BUILD");
-    const char *words[] = {arena_printf(&env.model, "%s/tune", build ? build : "build/release"),
-                           "--shape",
+    const char *words[] = {"--shape",
                            arena_printf(&env.model, "m=%d,n=%d,k=%d", M, N, K),
                            "--threads",
                            "1",
@@ -53,31 +35,18 @@ static char *const *command(bool resume, const char *more)
                            "--budget",
                            arena_printf(&env.model, "%dtrials", TRIALS),
                            "--db",
-                           db_file,
-                           "--set",
-                           "gate_most_s=0",
+                           path,
                            resume ? "--resume" : NULL,
-                           resume ? more : NULL,
+                           more,
                            NULL};
-    memcpy(argv, words, sizeof words);
-    return argv;
-}
-
-static Ran tune(char *const *argv)
-{
-    Buf out;
-    int status;
-    Err err;
-    buf_init(&out, &env.model);
-    cr_assert(os_run(argv, environ, 600000, 1 << 20, &out, &status, &err), "%s", err.text);
-    return (Ran){WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.at};
+    return arena_dup(&env.model, words, sizeof words);
 }
 
 /* After so long it is killed, unless it has ended: true. */
 static bool life(bool resume, uint64_t after_ms)
 {
     int status;
-    char *const *argv = command(resume, NULL);
+    char **argv = tune_words(&env, command(resume, NULL));
     pid_t pid = fork();
     if (pid == 0) {
         freopen("/dev/null", "w", stdout);
@@ -95,17 +64,15 @@ static bool life(bool resume, uint64_t after_ms)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static const char *number(const char *sql)
+static const char *number(const char *query)
 {
-    const char *out = SCHEDB(&env, "sql", "--format", "csv", "--db", db_file, sql).out;
-    const char *line = strchr(out, '\n');
-    return line ? arena_strn(&env.model, line + 1, strcspn(line + 1, "\r\n")) : out;
+    return queried(&env, path, query);
 }
 
 static bool any_run(void)
 {
     struct stat st;
-    return stat(db_file, &st) == 0 && strcmp(number("SELECT count(*) FROM run"), "0") != 0;
+    return stat(path, &st) == 0 && strcmp(number("SELECT count(*) FROM run"), "0") != 0;
 }
 
 /* ---- what its search would have asked for --------------------------------------------------------------- */
@@ -163,7 +130,7 @@ static double ln_ratio(Db *db, const DbTrial *t)
 static void check_trials(uint64_t seed)
 {
     Fold *f = arena_new(&env.model, Fold);
-    Db *db = open_db(&env, db_file, DB_READ);
+    Db *db = open_db(&env, path, DB_READ);
     Vec(DbTrial) trial = {0};
     DbTrial row;
     DbCursor at = DB_FIND_ALL(db, RUNS);
@@ -204,21 +171,20 @@ static void one_round(uint64_t seed)
     for (int i = 0; i < LIVES && !done; i++) {
         done = life(any_run(), rng_below(&rng, LIFE_MS));
         if (any_run()) {
-            Ran r = SCHEDB(&env, "verify", "--db", db_file);
+            Ran r = SCHEDB(&env, "verify", "--db", path);
             cr_assert_eq(r.status, 0, "seed %llu, life %d: %s", (unsigned long long)seed, i,
                          r.out);
         }
     }
     if (!done) {
-        Ran r = tune(command(any_run(), NULL));
+        Ran r = run_tune(&env, command(any_run(), NULL));
         cr_assert_eq(r.status, 0, "seed %llu: %s", (unsigned long long)seed, r.out);
     }
-    Ran r = SCHEDB(&env, "verify", "--db", db_file);
-    cr_assert_eq(r.status, 0, "seed %llu: %s", (unsigned long long)seed, r.out);
+    is_sound(&env, path);
     cr_expect_str_eq(number("SELECT count(*) || ' ' || max(ending) FROM run"), "1 finished");
     check_trials(seed);
-    set_sql(db_file, "PRAGMA wal_checkpoint(TRUNCATE)");
-    unlink(db_file);
+    set_sql(path, "PRAGMA wal_checkpoint(TRUNCATE)");
+    unlink(path);
 }
 
 Test(tuner_kill, acceptance_08_killed_at_random_instants_it_goes_on_as_it_would_have)
@@ -231,11 +197,9 @@ Test(tuner_kill, acceptance_08_killed_at_random_instants_it_goes_on_as_it_would_
 
 /* ---- what is not resumed ---------------------------------------------------------------------------------- */
 
-static void refuses(const char *more, const char *words)
+static void declines(const char *more, const char *words)
 {
-    Ran r = tune(command(true, more));
-    cr_expect_eq(r.status, 1, "%s: status %d: %s", more, r.status, r.out);
-    cr_expect(strstr(r.out, words), "%s: no '%s' in: %s", more, words, r.out);
+    has(run_tune(&env, command(true, more)), 1, words);
 }
 
 Test(tuner_kill, what_differs_is_said_in_a_sentence)
@@ -249,22 +213,22 @@ Test(tuner_kill, what_differs_is_said_in_a_sentence)
         {"--threads=2", "it also tunes matmul m=5 n=40 k=24"},
         {"--resume=5", "There is no run 5 in"},
     };
-    refuses(NULL, "There is no run that was stopped");
+    declines(NULL, "There is no run that was stopped");
     for (uint64_t ms = 500; !any_run(); ms += 500) {
         cr_assert_not(life(false, ms));
     }
     for (size_t i = 0; i < countof(rows); i++) {
-        refuses(rows[i].more, rows[i].words);
+        declines(rows[i].more, rows[i].words);
     }
-    cr_expect_eq(tune(command(true, NULL)).status, 0);
-    refuses(NULL, "There is no run that was stopped");
-    refuses(arena_printf(&env.model, "--resume=%s", number("SELECT max(id) FROM run")),
-            "is not a search that was stopped: it ended as finished");
+    cr_expect_eq(run_tune(&env, command(true, NULL)).status, 0);
+    declines(NULL, "There is no run that was stopped");
+    declines(arena_printf(&env.model, "--resume=%s", number("SELECT max(id) FROM run")),
+             "is not a search that was stopped: it ended as finished");
 }
 
 Test(tuner_kill, a_run_that_goes_on_elsewhere_is_left_to_it)
 {
-    char *const *argv = command(false, NULL);
+    char **argv = tune_words(&env, command(false, NULL));
     pid_t pid = fork();
     if (pid == 0) {
         freopen("/dev/null", "w", stdout);
@@ -276,8 +240,8 @@ Test(tuner_kill, a_run_that_goes_on_elsewhere_is_left_to_it)
     }
     usleep(200000);
     kill(pid, SIGSTOP);
-    refuses(NULL, "Another tune is still at work on run");
+    declines(NULL, "Another tune is still at work on run");
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    cr_expect_eq(tune(command(true, NULL)).status, 0);
+    cr_expect_eq(run_tune(&env, command(true, NULL)).status, 0);
 }
