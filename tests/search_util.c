@@ -2,6 +2,14 @@
 #include "tests/search_util.h"
 
 #include <math.h>
+#include <string.h>
+
+bool named_as_no_better(const char *text, StrategyId id)
+{
+    const char *names = strstr(text, NO_BETTER), *name = strategy_name(id);
+    const char *at = names ? strstr(names + strlen(NO_BETTER) - 1, name) : NULL;
+    return at && at[-1] == ' ' && strchr(",\n", at[strlen(name)]);
+}
 
 void grid_at(const Grid *g, uint64_t index, int at[MAX_KNOBS])
 {

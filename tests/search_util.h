@@ -12,6 +12,10 @@ typedef struct Grid {
     double (*cost)(const struct Grid *g, const int *at); /* NaN: it fails */
 } Grid;
 
+/* What comparison_print says before the names of those that do not beat random; is this one among them? */
+#define NO_BETTER "do not beat random: "
+bool named_as_no_better(const char *text, StrategyId id);
+
 SearchSpace grid_space(const Grid *g);
 void grid_at(const Grid *g, uint64_t index, int at[MAX_KNOBS]);
 /* OK, or CRASH where cost is NaN. */
