@@ -355,15 +355,8 @@ Test(report_commands, schedules_and_databases_are_compared_too)
 /* A file that has one word's name is no second database. */
 Test(report_commands, a_schedule_may_be_called_like_a_file)
 {
-    char *argv[] = {arena_printf(&env.model, "%s/report", getenv("NC_BUILD")), "compare",
-                    "Makefile", "no such", NULL};
-    Buf out;
-    int status;
-    Err err;
-    buf_init(&out, &env.model);
     setenv("NANOCOMPILE_DB", path, 1);
-    cr_assert(os_run(argv, NULL, 60000, 1 << 16, &out, &status, &err), "%s", err.text);
-    shows((Ran){status, out.at}, "never met in pairs here");
+    shows(RUN(&env, "report", "compare", "Makefile", "no such"), "never met in pairs here");
 }
 
 /* ---- runs, machine, noise, misses, columns ---- */
