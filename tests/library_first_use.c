@@ -18,7 +18,6 @@ static void use_new_cache(void)
 {
     static const char *const parts[] = {"obj", "cc"};
     Cache real;
-    nanocompile_program(&env); /* says which cache they use */
     cache_open(&env, &real, NULL);
     for (size_t i = 0; i < countof(parts); i++) {
         char from[PATH_MAX];
