@@ -105,13 +105,12 @@ Test(cli_docs, the_readme_shows_what_its_examples_print)
 /* What bash would offer behind these words of a program, one blank between two. */
 static const char *completed_of(const char *program, const char *words)
 {
-    const char *build = getenv("NC_BUILD");
     const char *script = arena_printf(&env.model,
                                       "source docs/completion/%s\n"
-                                      "COMP_WORDS=(%s/%s %s)\n"
+                                      "COMP_WORDS=(%s %s)\n"
                                       "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
                                       "_nanocompile; echo \" ${COMPREPLY[*]} \"",
-                                      program, build ? build : "build/release", program, words);
+                                      program, built_program(&env, program), words);
     char *argv[] = {"bash", "-c", (char *)script, NULL};
     Buf out;
     int status;

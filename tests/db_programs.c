@@ -100,8 +100,7 @@ static void become_nobody(void)
     if (geteuid() == 0 && setresuid(65534, 65534, 0)) {
         cr_skip_test("this process may not become another user");
     }
-    const char *build = getenv("NC_BUILD");
-    if (access(arena_printf(&env.model, "%s/tune", build ? build : "build/release"), X_OK)) {
+    if (access(built_program(&env, "tune"), X_OK)) {
         cr_skip_test("another user may not run the programs where they lie");
     }
 }

@@ -32,7 +32,7 @@ static void __attribute__((constructor)) before_main(void)
         use_test_cache();
     }
     set_folder("XDG_DATA_HOME", "test-data");
-    unsetenv("NANOCOMPILE_DB");
+    setenv("NANOCOMPILE_DB", "no/such.db", 1);
 }
 
 TempDir temp_dir(void)

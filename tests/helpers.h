@@ -22,7 +22,7 @@ void write_text(const char *path, const char *text); /* makes the folders on the
 char *read_text(Env *e, const char *path);           /* the whole file, NUL-terminated */
 
 /* The compile cache that all tests share, in the build folder. Before main every test has this one, unless
- * NANOCOMPILE_CACHE is given, and a data folder beside it: none writes, or reads, where the user's are. */
+ * NANOCOMPILE_CACHE is given, and no schedule database: none writes, or reads, where the user's are. */
 void use_test_cache(void);
 
 /* The place of rel in the shared data (NC_SHARED, else "../shared"); false where absent. */

@@ -2,21 +2,7 @@
  * one for all, and C against the nest for a seeded sample. NC_FULL tries every size with every schedule. */
 #include <stdlib.h>
 
-#include "tests/schedule_util.h"
-
-static Env env;
-static Bench bench;
-
-static void start(void)
-{
-    env_init(&env);
-    bench = (Bench){.e = &env};
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
+#include "tests/bench_fixture.h"
 
 TestSuite(schedule_grid, .init = start, .fini = stop, .timeout = 3600);
 

@@ -1,49 +1,16 @@
 /* schedule_resume.c - sums that wait in the output between blocks of a reduction: C has the bits of the
  * nest, exact schedules those of the naive nest, and what has no room to wait is refused. */
-#include "tests/schedule_util.h"
-
-static Env env;
-static Bench bench;
-
-static void start(void)
-{
-    env_init(&env);
-    bench = (Bench){.e = &env};
-}
-
-static void stop(void)
-{
-    env_release(&env);
-}
+#include "tests/bench_fixture.h"
 
 TestSuite(schedule_resume, .init = start, .fini = stop, .timeout = 600);
 
 static const int64_t some_rows[][2] = {{0}, {1}, {2}, {5}, {6}, {7}, {13}, {24}};
 
-typedef struct Cases {
-    const Kernel *(*make)(Env *e);
-    const char *const *schedules;
-    int n;
-} Cases;
-
-static void run_cases(Env *e, void *arg)
-{
-    const Cases *c = arg;
-    const Kernel *k = c->make(e);
-    for (int i = 0; i < c->n; i++) {
-        bench_add(&bench, k, c->schedules[i]);
-    }
-    bench_compile(&bench, NULL);
-    for (size_t i = 0; i < countof(some_rows); i++) {
-        bench_check_all(&bench, some_rows[i]);
-    }
-    bench_close(&bench);
-}
-
-#define CHECK(make, schedules)                               \
-    do {                                                     \
-        Cases cases = {make, schedules, countof(schedules)}; \
-        must_work(&env, run_cases, &cases);                  \
+#define CHECK(make, schedules)                                            \
+    do {                                                                  \
+        Cases cases = {make,      schedules,          countof(schedules), \
+                       some_rows, countof(some_rows), false};             \
+        bench_check_cases(&bench, &cases);                                \
     } while (0)
 
 static const Kernel *matmul(Env *e)

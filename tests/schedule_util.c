@@ -293,6 +293,42 @@ void bench_close(Bench *b)
     os.dlclose(b->lib);
 }
 
+typedef struct CasesOnBench {
+    Bench *b;
+    const Cases *c;
+} CasesOnBench;
+
+static void check_at_sizes(Bench *b, const Cases *c, const Target *t)
+{
+    bench_compile(b, t);
+    for (int i = 0; i < c->n_sizes; i++) {
+        bench_check_all(b, c->sizes[i]);
+    }
+    bench_close(b);
+}
+
+static void check_cases(Env *e, void *arg)
+{
+    const CasesOnBench *x = arg;
+    const Kernel *k = x->c->make(e);
+    Machine m;
+    for (int i = 0; i < x->c->n; i++) {
+        bench_add(x->b, k, x->c->schedules[i]);
+    }
+    check_at_sizes(x->b, x->c, NULL);
+    machine_read(e, "", &m);
+    for (int t = 0; x->c->every_target && t < n_targets; t++) {
+        if (targets[t].feature == N_FEATURES || m.feature[targets[t].feature]) {
+            check_at_sizes(x->b, x->c, &targets[t]);
+        }
+    }
+}
+
+void bench_check_cases(Bench *b, const Cases *c)
+{
+    must_work(b->e, check_cases, &(CasesOnBench){b, c});
+}
+
 void refuses(Env *e, const Kernel *naive, const char *schedule, const char *words)
 {
     Schedule s;
@@ -302,4 +338,33 @@ void refuses(Env *e, const Kernel *naive, const char *schedule, const char *word
               schedule);
     cr_expect_eq(err.code, E_ILLEGAL);
     cr_expect_str_eq(err.text, words);
+}
+
+/* ---- kernels of several files ---- */
+
+const Kernel *odd_matmul(Env *e)
+{
+    return kernel_of_graph(
+        e,
+        "graph g\nx = input f32[seq, 37]\nw = weight f32[45, 37]\nt = permute w perm=[1, 0]\n"
+        "y = matmul x, t\nreturn y=y\n");
+}
+
+const Kernel *odd_softmax(Env *e)
+{
+    return kernel_of_graph(e,
+                           "graph g\nx = input f32[seq, past]\nm = reduce_max x axis=-1\n"
+                           "mb = broadcast m shape=[seq, past]\nd = sub x, mb\ne = exp d\ns = "
+                           "reduce_sum e axis=-1\n"
+                           "sb = broadcast s shape=[seq, past]\ny = div e, sb\nreturn y=y\n");
+}
+
+const Kernel *bf16_matmul(Env *e)
+{
+    return kernel_from(
+        e,
+        "kernel matmul\ny: f32[s0*45]\na: f32[s0*37]\nb: const f32 from bf16[1665]\naxis m "
+        "space s0\n"
+        "axis n space 45\naxis k reduce 37\nphase m n k\n"
+        "    acc0: f32 = 0.0f -> acc0 + a[m*37 + k] * b[n*37 + k]\n    y[m*45 + n] = acc0\n");
 }

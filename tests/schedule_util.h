@@ -25,6 +25,10 @@ typedef struct Bench {
 
 Kernel *kernel_from(Env *e, const char *text);    /* kernel text */
 Kernel *kernel_of_graph(Env *e, const char *ncg); /* the one kernel of a small graph */
+/* With odd widths, sizes known at run time: a product, a softmax of rows, a product whose weights are BF16. */
+const Kernel *odd_matmul(Env *e);
+const Kernel *odd_softmax(Env *e);
+const Kernel *bf16_matmul(Env *e);
 /* Adds the kernel under the schedule; asserts that it is legal. */
 void bench_add(Bench *b, const Kernel *naive, const char *schedule);
 void bench_compile(Bench *b, const Target *t); /* all of them, in one run of the C compiler */
@@ -35,6 +39,18 @@ void bench_check(Bench *b, const Case *c, const int64_t *syms, int n_parts, uint
 void bench_check_nest(Bench *b, const Case *c, const int64_t *syms, int n_parts, uint64_t seed);
 void bench_check_all(Bench *b, const int64_t *syms);
 void bench_close(Bench *b);
+
+typedef struct Cases { /* a kernel, by many schedules at many sizes */
+    const Kernel *(*make)(Env *e);
+    const char *const *schedules;
+    int n;
+    const int64_t (*sizes)[2];
+    int n_sizes;
+    bool every_target; /* also every width that this machine can run, beside all that it has */
+} Cases;
+
+/* Adds, compiles, checks and closes. */
+void bench_check_cases(Bench *b, const Cases *c);
 /* Asserts that the schedule is refused with these words. */
 void refuses(Env *e, const Kernel *naive, const char *schedule, const char *words);
 

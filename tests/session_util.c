@@ -130,7 +130,6 @@ static void run_process(void *ctx, Env *e, Arena *m, const ProcessJob *job, Proc
     } else {
         snprintf(out->why, sizeof out->why, "made up");
     }
-    w->n_pairs += (uint64_t)out->n_pairs;
     if (out->status == STATUS_TIMEOUT || w->now_ns - began_ns > job->limit_ns) {
         out->status = STATUS_TIMEOUT;
         w->now_ns = began_ns + job->limit_ns;
@@ -212,7 +211,7 @@ Builder world_builder(World *w)
 
 Order order_of(Arena *m, uint64_t n, uint64_t seed)
 {
-    Order o = {.index = arena_array(m, uint64_t, n), .n = n, .best = INFINITY};
+    Order o = {.index = arena_array(m, uint64_t, n), .n = n};
     Rng rng;
     rng_seed(&rng, seed);
     for (uint64_t i = 0; i < n; i++) {
@@ -235,7 +234,6 @@ static void tell(void *ctx, uint64_t index, Status status, double ln_ratio)
     Order *o = ctx;
     (void)index;
     o->n_told++;
-    o->best = fmin(o->best, ln_ratio);
     o->last_status = status;
     o->last_ln = ln_ratio;
 }

@@ -40,7 +40,7 @@ typedef struct World {
     volatile int stop;
     bool copies; /* all candidates have the same C */
     /* What happened. */
-    uint64_t n_processes, n_built, n_waits, waited_ns, n_pairs;
+    uint64_t n_processes, n_built, n_waits, waited_ns;
     int64_t n_open, n_open_most; /* libraries built and not dropped */
 } World;
 
@@ -51,7 +51,6 @@ typedef struct Order { /* a strategy: all candidates in the order that the seed 
     uint64_t *index;
     uint64_t n, at;
     int n_told;
-    double best;
     Status last_status;
     double last_ln;
 } Order;
