@@ -8,7 +8,8 @@
 typedef struct BuildOptions {
     const char *dir, *out, *db, *sched;
     int64_t context;
-    int n_threads; /* 0: all */
+    int64_t memory_cap; /* bytes for weights; 0: build_layouts.c says */
+    int n_threads;      /* 0: all */
     bool no_db, naive, f32, exact_only, require_tuned;
     PackOptions pack; /* written when it is built */
     Format format;
@@ -37,6 +38,9 @@ void picks_close(Picks *p);
 const Picked *pick_of(const Picks *p, const LibraryParts *parts, int part, int kernel);
 bool picked_winner(const Picked *x); /* does it have the database's? */
 
+/* The schedule that is built where nothing is known. in_place: that reads weights as they are. */
+void pick_default(Env *e, const Picks *p, const Site *s, bool in_place, Schedule *out);
+
 /* ---- build_make.c: a build as far as its C ---- */
 typedef struct Building {
     const BuildOptions *o;
@@ -52,6 +56,10 @@ void building_compile(Env *e, Building *b, const char *dir, bool at_home);
 void building_close(void *building);
 /* LibraryOptions.explain; ctx is a Building. */
 void picks_explain(void *ctx, int part, int kernel, const char **outcome, const char **why);
+
+/* ---- build_layouts.c: which layouts of weights fit the memory cap ---- */
+/* LibraryOptions.settle; ctx is a Building. */
+void layouts_settle(void *ctx, Env *e, const LibraryParts *parts);
 
 /* ---- build_manifest.c: what each call site got, as a table and as rows ---- */
 /* text: a row for equal call sites of a program; else one for each. */
