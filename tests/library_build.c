@@ -107,6 +107,15 @@ Test(library_build, its_info_counts_calls_joins_and_bytes, .init = open_library,
         n_sites += p->n_calls;
     }
     cr_assert_eq(f->n_sites, n_sites);
+    int64_t bytes = 0, panels = 0;
+    for (int i = 0; i < f->n_layouts; i++) {
+        const nc_layout *l = &f->layout[i];
+        bytes += l->bytes;
+        panels += *l->fill ? l->bytes : 0;
+        cr_assert(!strncmp(l->weight, "model.", 6) && l->bytes > 0, "%s", l->weight);
+    }
+    cr_assert_eq(bytes, f->weight_bytes);
+    cr_assert_eq(panels, f->panel_bytes);
     cr_assert_str_eq(f->site[14].site, "layers.0.mlp.gate_proj+up_proj matmul+epilogue");
 }
 

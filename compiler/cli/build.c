@@ -105,6 +105,7 @@ enum {
     KEY_TUNED,
     KEY_PACK,
     KEY_BUCKETS,
+    KEY_CAP,
     KEY_FORMAT
 };
 
@@ -136,6 +137,11 @@ static const struct argp_option options[] = {
     {"no-db", KEY_NO_DB, NULL, 0, "default schedules only", 2},
     {"sched", KEY_SCHED, "FILE", 0, "schedules from this text, as `schedb export` writes it",
      2},
+    {"memory-cap", KEY_CAP, "BYTES", 0,
+     "memory for weights, 950MB or 1.2GB too: tuned kernels that want one more layout of them "
+     "are refused where it does not fit, the least useful first (default: 1.25 times what "
+     "default schedules take)",
+     2},
     {"exact-only", KEY_EXACT, NULL, 0, "only schedules that give the naive kernels' bits", 2},
     {"require-tuned", KEY_TUNED, NULL, 0, "fail where a kernel was not tuned for this machine",
      2},
@@ -152,6 +158,8 @@ static void check_options(struct argp_state *state, const BuildOptions *o)
         argp_error(state, "say where it goes: --output DIR");
     } else if ((o->db != NULL) + (o->sched != NULL) + o->no_db + o->naive > 1) {
         argp_error(state, "one of --db, --no-db, --sched and --naive");
+    } else if (o->naive && o->memory_cap) {
+        argp_error(state, "--memory-cap chooses between schedules, and --naive has none");
     } else if (o->require_tuned && (o->no_db || o->naive)) {
         argp_error(state, "--require-tuned needs schedules that were tuned");
     }
@@ -184,6 +192,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_DB: o->db = arg; return 0;
     case KEY_NO_DB: o->no_db = true; return 0;
     case KEY_SCHED: o->sched = arg; return 0;
+    case KEY_CAP: o->memory_cap = option_bytes(state, "memory-cap", arg); return 0;
     case KEY_EXACT: o->exact_only = true; return 0;
     case KEY_TUNED: o->require_tuned = true; return 0;
     case KEY_NAIVE: o->naive = true; return 0;

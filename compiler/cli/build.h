@@ -12,7 +12,8 @@ typedef struct BuildOptions {
     const Bucket *bucket; /* instead, where n_buckets is not 0 */
     int n_buckets;
     int64_t context;
-    int n_threads; /* 0: all */
+    int64_t memory_cap; /* bytes for weights; 0: build_layouts.c says */
+    int n_threads;      /* 0: all */
     bool no_db, naive, f32, exact_only, require_tuned;
     PackOptions pack; /* written when it is built */
     Format format;
@@ -41,6 +42,9 @@ void picks_close(Picks *p);
 const Picked *pick_of(const Picks *p, const LibraryParts *parts, int part, int kernel);
 bool picked_winner(const Picked *x); /* does it have the database's? */
 
+/* The schedule that is built where nothing is known. in_place: that reads weights as they are. */
+void pick_default(Env *e, const Picks *p, const Site *s, bool in_place, Schedule *out);
+
 /* ---- build_make.c: a build as far as its C ---- */
 typedef struct Building {
     const BuildOptions *o;
@@ -64,6 +68,10 @@ bool buckets_parse(const char *text, Bucket *out, int *n);
 /* Those that were given, else measured here, else none; and why. */
 void buckets_choice(Env *e, const Building *b, LibraryOptions *lo);
 BucketPlace buckets_place(const Building *b);
+
+/* ---- build_layouts.c: which layouts of weights fit the memory cap ---- */
+/* LibraryOptions.settle; ctx is a Building. */
+void layouts_settle(void *ctx, Env *e, const LibraryParts *parts);
 
 /* ---- build_manifest.c: what each call site got, as a table and as rows ---- */
 /* text: a row for equal call sites of a program; else one for each. */

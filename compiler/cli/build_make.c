@@ -17,6 +17,7 @@ static LibraryOptions library_options(Building *b, const char *baked)
                          .f32 = b->o->f32,
                          .at_usual_sizes = true,
                          .stop = &interrupted,
+                         .settle = layouts_settle,
                          .explain = picks_explain,
                          .ctx = b};
     return lo;

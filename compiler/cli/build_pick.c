@@ -90,6 +90,18 @@ static void make_exact(Env *e, const Site *s, Answer *a)
     a->why = "The schedule's bits are not the naive nest's.";
 }
 
+void pick_default(Env *e, const Picks *p, const Site *s, bool in_place, Schedule *out)
+{
+    PickHint hint = s->hint;
+    Answer a = {.outcome = "default"};
+    hint.in_place = hint.in_place || in_place;
+    schedule_default(e, s->kernel, &hint, &a.schedule);
+    if (p->o->exact_only) {
+        make_exact(e, s, &a);
+    }
+    *out = a.schedule;
+}
+
 static void pick(void *ctx, Env *e, const Kernel *k, const PickHint *hint, Schedule *out)
 {
     Picks *p = ctx;

@@ -43,6 +43,8 @@ void catch_interrupt(void);      /* from now on, and interrupted is 0 again */
 /* ---- options.c: values of options; name: without its dashes -------------------------- */
 int64_t option_int(struct argp_state *state, const char *name, const char *text, int64_t least,
                    int64_t most);
+/* "1000", "950MB", "1.2GB": powers of 1000. More than 0. */
+int64_t option_bytes(struct argp_state *state, const char *name, const char *text);
 double option_real(struct argp_state *state, const char *name, const char *text);
 uint64_t option_seed(struct argp_state *state, const char *text); /* all 64 bits; 0x... too */
 int option_choice(struct argp_state *state, const char *name, const char *text, int n,

@@ -19,6 +19,25 @@ int64_t option_int(struct argp_state *state, const char *name, const char *text,
     return v;
 }
 
+int64_t option_bytes(struct argp_state *state, const char *name, const char *text)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
+    char *end;
+    double v = strtod(text, &end);
+    for (size_t i = 0; i < countof(units); i++) {
+        if (end != text && !strcmp(end, units[i].name) && v * units[i].bytes >= 1 &&
+            v * units[i].bytes < 1e15) {
+            return (int64_t)(v * units[i].bytes);
+        }
+    }
+    argp_error(state, "--%s takes a number of bytes, or one with kB, MB or GB, not '%s'", name,
+               text);
+    return 0;
+}
+
 double option_real(struct argp_state *state, const char *name, const char *text)
 {
     char *end;

@@ -208,6 +208,15 @@ static void put_site(const nc_site *s, Buf *out)
     buf_str(out, "},\n");
 }
 
+static void put_layout(const nc_layout *l, Buf *out)
+{
+    buf_str(out, "    {");
+    put_text(out, l->weight);
+    buf_str(out, ", ");
+    put_text(out, l->fill);
+    buf_printf(out, ", %" PRId64 "},\n", l->bytes);
+}
+
 static void put_facts(const nc_facts *f, Buf *out)
 {
     const char *const text[] = {f->version, f->model, f->cpu, f->toolchain, f->buckets};
@@ -216,6 +225,10 @@ static void put_facts(const nc_facts *f, Buf *out)
     buf_str(out, "static const nc_site site[] = {\n");
     for (int i = 0; i < f->n_sites; i++) {
         put_site(&f->site[i], out);
+    }
+    buf_str(out, "    {0}};\nstatic const nc_layout layout[] = {\n");
+    for (int i = 0; i < f->n_layouts; i++) {
+        put_layout(&f->layout[i], out);
     }
     buf_str(out, "    {0}};\nstatic const nc_program program_facts[] = {\n");
     for (int i = 0; i < f->n_programs; i++) {
@@ -231,7 +244,8 @@ static void put_facts(const nc_facts *f, Buf *out)
     for (size_t i = 0; i < countof(number); i++) {
         buf_printf(out, "%" PRId64 ", ", number[i]);
     }
-    buf_printf(out, "%d, %d, program_facts, site};\n", f->n_programs, f->n_sites);
+    buf_printf(out, "%d, %d, %d, program_facts, site, layout};\n", f->n_programs, f->n_sites,
+               f->n_layouts);
 }
 
 static const char entries[] =

@@ -29,7 +29,6 @@ static void compile_part(Env *e, const LibraryOptions *o, LibraryPart *part)
         part->usual_tokens = part->max_tokens == 1;
     }
     part->program = compile_model(&c, g);
-    program_regions(e, part->program);
 }
 
 /* What the bucket before leaves: those with the same `most` take each other's place. */
@@ -115,6 +114,12 @@ void model_library_compile(Env *e, const LibraryOptions *o, ModelLibrary *l)
                                   .buckets = o->buckets_why ? o->buckets_why : "default"}};
     l->parts.o.context = context;
     add_parts(e, o, &l->parts);
+    if (o->settle) {
+        o->settle(o->ctx, e, &l->parts);
+    }
+    for (int i = 0; i < l->parts.n; i++) {
+        program_regions(e, l->parts.part[i].program);
+    }
     tables_make(e, &l->parts, &l->text);
 }
 

@@ -150,6 +150,7 @@ typedef struct Bucket {
 enum { MAX_BUCKETS = 16 };
 extern const Bucket usual_bucket; /* what tune searches for */
 
+struct LibraryParts;
 typedef struct LibraryOptions {
     const char *dir; /* the model's folder; NULL: whoever opens it says */
     const Config *config;
@@ -166,6 +167,9 @@ typedef struct LibraryOptions {
     int n_buckets;
     const char *buckets_why; /* for nc_facts; NULL: nothing was measured */
     const volatile int *stop;
+    /* Asked when all parts are compiled, before anything is laid out: may change kernels' schedules. May be
+     * NULL. */
+    void (*settle)(void *ctx, Env *e, const struct LibraryParts *parts);
     /* Why a part's kernel has its schedule: sets both texts; may be NULL. */
     void (*explain)(void *ctx, int part, int kernel, const char **outcome, const char **why);
     void *ctx;

@@ -395,6 +395,25 @@ static const NcShard *make_shards(Maker *k)
     return out;
 }
 
+/* What lies in memory, in the order in which it lies there. */
+static void list_layouts(const Maker *k, const NcTables *t, nc_facts *f)
+{
+    nc_layout *out = arena_array(k->m, nc_layout, t->n_weights + t->n_panels);
+    for (int i = 0; i < t->n_weights; i++) {
+        if (t->weight[i].kept) {
+            out[f->n_layouts++] =
+                (nc_layout){t->weight[i].name, "", weight_bytes(&t->weight[i])};
+        }
+    }
+    for (int i = 0; i < t->n_panels; i++) {
+        const NcPlace *from = &t->panel[i].from;
+        out[f->n_layouts++] =
+            (nc_layout){from->base == NC_WEIGHT ? t->weight[from->index].name : "",
+                        k->fill.at[i], nc_lines(t->panel[i].n_bytes)};
+    }
+    f->layout = out;
+}
+
 /* Of everything that decides which bytes lie where in the memory of weights. */
 static uint64_t layout_of(const Maker *k, const NcTables *t)
 {
@@ -477,6 +496,7 @@ void tables_make(Env *e, const LibraryParts *parts, LibraryText *out)
                     .n_weights = k.weight.n,
                     .n_panels = k.panel.n};
     f->weight_bytes = weights_bytes(t, &f->panel_bytes);
+    list_layouts(&k, t, f);
     t->layout = layout_of(&k, t);
     *out = (LibraryText){t, k.kernel.at, k.kernel.n, k.fill.at, k.fixed.at, k.fixed.n};
 }

@@ -85,6 +85,13 @@ typedef struct nc_site {
     const char *why;            /* a sentence; "": there is nothing to say */
 } nc_site;
 
+/* A weight in memory, as a kernel reads it; one that is read in several ways has several. */
+typedef struct nc_layout {
+    const char *weight; /* "model.layers.3.mlp.down_proj.weight"; "": a constant of the model */
+    const char *fill;   /* the function that lays it out; "": it lies as in its file */
+    int64_t bytes;
+} nc_layout;
+
 typedef struct nc_facts {
     const char *version;   /* of nanocompile */
     const char *model;     /* the folder it was built from; "": it must be told one */
@@ -98,9 +105,10 @@ typedef struct nc_facts {
     int64_t panel_bytes;   /* of them laid out anew for a kernel */
     int64_t cache_bytes;   /* keys and values of all positions */
     int64_t arena_bytes;   /* temporaries of the largest program */
-    int n_programs, n_sites;
+    int n_programs, n_sites, n_layouts;
     const nc_program *program;
     const nc_site *site;
+    const nc_layout *layout;
 } nc_facts;
 
 typedef struct nc_model nc_model;

@@ -214,7 +214,8 @@ bool weights_read(const NcTables *t, const nc_options *o, Pool *pool, NcWeights 
                   nc_error *error);
 void weights_drop(NcWeights *w);
 int64_t weights_bytes(const NcTables *t,
-                      int64_t *panels); /* that they will take; of them panels */
+                      int64_t *panels);  /* that they will take; of them panels */
+int64_t weight_bytes(const NcWeight *w); /* as it is stored, in whole lines */
 /* Memory of their own, in huge pages where there are some; weights_reserved: what to unmap. */
 bool weights_reserve(char **p, int64_t n_bytes, nc_error *error);
 size_t weights_reserved(int64_t n_bytes);

@@ -116,7 +116,7 @@ static int64_t source_bytes(const NcWeight *w) /* of an element */
     return w->source == NC_F32 ? 4 : 2;
 }
 
-static int64_t stored_bytes(const NcWeight *w)
+int64_t weight_bytes(const NcWeight *w)
 {
     return nc_lines(w->count * (w->stored == NC_F32 ? 4 : 2));
 }
@@ -125,7 +125,7 @@ int64_t weights_bytes(const NcTables *t, int64_t *panels)
 {
     int64_t kept = 0, laid_out = 0;
     for (int i = 0; i < t->n_weights; i++) {
-        kept += t->weight[i].kept ? stored_bytes(&t->weight[i]) : 0;
+        kept += t->weight[i].kept ? weight_bytes(&t->weight[i]) : 0;
     }
     for (int i = 0; i < t->n_panels; i++) {
         laid_out += nc_lines(t->panel[i].n_bytes);
@@ -160,7 +160,7 @@ void weights_place(const NcTables *t, NcWeights *w, char *at)
     for (int i = 0; i < t->n_weights; i++) {
         if (t->weight[i].kept) {
             w->weight[i] = at;
-            at += stored_bytes(&t->weight[i]);
+            at += weight_bytes(&t->weight[i]);
         }
     }
     for (int i = 0; i < t->n_panels; i++) {
@@ -174,7 +174,7 @@ static bool place_all(Reading *r, nc_error *error)
     const NcTables *t = r->t;
     int64_t bytes = weights_bytes(t, NULL);
     for (int i = 0; i < t->n_weights; i++) {
-        int64_t n = t->weight[i].kept ? 0 : stored_bytes(&t->weight[i]);
+        int64_t n = t->weight[i].kept ? 0 : weight_bytes(&t->weight[i]);
         r->scratch_bytes = n > r->scratch_bytes ? n : r->scratch_bytes;
         r->all += t->weight[i].count * source_bytes(&t->weight[i]);
     }
@@ -271,7 +271,7 @@ static void begin_round(Reading *r)
     r->from = r->to;
     for (; r->to < r->t->n_weights; r->to++) {
         const NcWeight *w = &r->t->weight[r->to];
-        int64_t n = w->kept ? 0 : stored_bytes(w);
+        int64_t n = w->kept ? 0 : weight_bytes(w);
         if (used + n > r->scratch_bytes || read > ROUND_BYTES) {
             break;
         }
