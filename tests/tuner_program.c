@@ -193,11 +193,11 @@ Test(tuner_program, ctrl_c_ends_it_and_keeps_what_was_recorded)
 Test(tuner_program, a_search_by_time_goes_on_by_trials)
 {
     const char *words[] = {"--shape", "m=5,n=40,k=24", "--threads", "1",  "--budget",
-                           "4s",      "--quiet",       "--db",      path, NULL};
-    cr_expect_eq(interrupted(words, 2000), 130);
-    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--threads", "1", "--budget", "300trials",
+                           "12s",     "--quiet",       "--db",      path, NULL};
+    cr_expect_eq(interrupted(words, 1500), 130);
+    has(TUNE(&env, "--shape", "m=5,n=40,k=24", "--threads", "1", "--budget", "200trials",
              "--quiet", "--resume", "--db", path),
-        0, "all 300 trials of the budget were made");
+        0, "all 200 trials of the budget were made");
     is_sound(&env, path);
 }
 
