@@ -84,7 +84,7 @@ static Made make(const char *const *more)
     for (; *more; more++) {
         words[n++] = *more;
     }
-    Ran built = nanocompile(e, words);
+    Ran built = run_built(e, "nanocompile", words);
     cr_assert_eq(built.status, 0, "%s", built.out);
     Ran scored =
         NC(e, "perplexity", "--lib", so, "--tokens", "130", "--text", TINY "/heldout.txt");
