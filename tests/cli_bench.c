@@ -98,6 +98,9 @@ Test(cli_bench, lengths_that_share_a_program_are_measured_for_builds)
            "8,99:200");
     has(r, 0, "prefill_99 9 to 200 tokens (scheduled for 99): ");
     has(r, 0, "lengths of prompts that share a program: given");
+    char *header = read_text(&env, arena_printf(&env.model, "%s/model.h", out));
+    cr_expect(strstr(header, "prefill_99      9 to  200, with schedules for 99"), "%.700s",
+              header);
     r = NC(&env, "build", "--model", TINY, "-o", out, "--threads", "2");
     has(r, 0, "lengths of prompts that share a program: default");
     unsetenv("NANOCOMPILE_DB");

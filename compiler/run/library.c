@@ -219,6 +219,24 @@ static void put_cc_line(const Toolchain *tc, Buf *out)
             "-lm\n");
 }
 
+/* The header's own numbers, and which lengths share a program. */
+static void put_shape(const nc_facts *f, Buf *out)
+{
+    buf_printf(out,
+               "/* model.h - a model as a library, model.so. A row of logits is %lld floats, "
+               "token ids are\n * 0..%lld, positions 0..%lld. Sizes of memory are in bytes. "
+               "Tokens at once:\n *\n",
+               (long long)f->vocab_size, (long long)f->vocab_size - 1,
+               (long long)f->context - 1);
+    for (int i = 0; i < f->n_programs; i++) {
+        const nc_program *p = &f->program[i];
+        buf_printf(out, " *     %-12s %4lld to %4lld, with schedules for %lld\n", p->name,
+                   (long long)p->min_tokens, (long long)p->max_tokens,
+                   (long long)p->usual_tokens);
+    }
+    buf_str(out, " *\n * A prompt goes through the first that takes it at once. */\n\n");
+}
+
 static void write_sources(Env *e, const ModelLibrary *l, const char *dir)
 {
     const nc_facts *f = l->text.tables->facts;
@@ -245,12 +263,7 @@ static void write_sources(Env *e, const ModelLibrary *l, const char *dir)
     put_cc_line(l->parts.o.tc, &b);
     write_text(e, dir, "cc.txt", &b);
     buf_clear(&b);
-    buf_printf(&b,
-               "/* model.h - a model as a library, model.so. A row of logits is %lld floats, "
-               "token ids "
-               "are\n * 0..%lld, positions 0..%lld. Sizes of memory are in bytes. */\n\n",
-               (long long)f->vocab_size, (long long)f->vocab_size - 1,
-               (long long)f->context - 1);
+    put_shape(f, &b);
     emit_api(&b);
     write_text(e, dir, "model.h", &b);
 }
