@@ -216,6 +216,11 @@ typedef struct Claim {
     const char *who, *what, *sql;
 } Claim;
 
+/* The pick may be another schedule with the champion's own C, which a trial found. */
+#define SAME_C                                                                     \
+    "EXISTS (SELECT 1 FROM trial t WHERE t.run = w.run AND t.task = w.task AND "   \
+    "t.schedule = w.schedule AND t.c_hash = w.c_hash)"
+
 static const Claim claims[] = {
     {"trial", "has another outcome or other code than its last duel",
      "SELECT t.run, t.idx FROM trial t JOIN duel d ON d.run = t.run AND d.trial = t.idx "
@@ -225,9 +230,9 @@ static const Claim claims[] = {
     {"the winner of task", "is not what its title match proved",
      "SELECT w.run, w.task FROM winner w LEFT JOIN duel d ON d.run = w.run AND d.idx = w.duel "
      "AND d.task = w.task AND d.stage = 'title' AND d.verdict = 'FASTER' AND d.b_c_hash = "
-     "w.c_hash AND d.a_c_hash = w.default_c_hash AND d.b_schedule = w.schedule AND "
-     "d.a_schedule = w.default_schedule AND d.ratio = w.ratio AND d.ratio_lo IS w.ratio_lo "
-     "AND d.ratio_hi IS w.ratio_hi AND d.b_ns = w.b_ns WHERE d.run IS NULL"},
+     "w.c_hash AND d.a_c_hash = w.default_c_hash AND (d.b_schedule = w.schedule OR " SAME_C
+     ") AND d.a_schedule = w.default_schedule AND d.ratio = w.ratio AND d.ratio_lo IS "
+     "w.ratio_lo AND d.ratio_hi IS w.ratio_hi AND d.b_ns = w.b_ns WHERE d.run IS NULL"},
     {"the tie set of task", "has a schedule that no match found equivalent",
      "SELECT t.run, t.task FROM tie_set t LEFT JOIN duel d ON d.run = t.run AND d.idx = t.duel "
      "AND d.task = t.task AND d.stage = 'equivalence' AND d.verdict = 'EQUIVALENT' AND "

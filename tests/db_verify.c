@@ -90,6 +90,19 @@ Test(db_verify, winners_without_evidence_are_named)
     changed("UPDATE duel SET b_c_hash = a_c_hash WHERE idx = 3", "the winner of task");
 }
 
+/* The pick is the simplest schedule of those with one C. */
+Test(db_verify, another_schedule_with_the_winners_code_may_be_the_pick)
+{
+    set_sql(path,
+            "INSERT INTO trial (run, idx, task, rank, schedule, c_hash, status, outcome) "
+            "SELECT run, idx + 100, task, rank + 100, 'vec z', c_hash, status, 'same-code' "
+            "FROM trial WHERE c_hash = (SELECT c_hash FROM winner) LIMIT 1");
+    set_sql(path, "UPDATE winner SET schedule = 'vec z'");
+    shows(verify(), "1 winners from their duels");
+    set_sql(path, "UPDATE trial SET c_hash = '0' WHERE schedule = 'vec z'");
+    has(verify(), 1, "is not what its title match proved");
+}
+
 Test(db_verify, missing_rows_are_named)
 {
     changed("DELETE FROM machine", "A row of run refers to a row of machine that is not there");

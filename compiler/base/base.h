@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-#define NC_VERSION "0.1.0"
+#define NC_VERSION "0.2.0"
 #define countof(a) (sizeof(a) / sizeof *(a))
 #define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
