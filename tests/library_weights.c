@@ -1,5 +1,6 @@
-/* library_weights.c - how a library's weights get into memory: what was taken is given back when that
- * fails; a pack file makes the next start short, and no damage to it ever gets into the weights. The run time is the process's own, so its calls of the system are seen. */
+/* library_weights.c - how a library's weights get into memory: what was taken is given back when
+ * that fails; a pack file makes the next start short, and no damage to it ever gets into the
+ * weights. The run time is the process's own, so its calls of the system are seen. */
 #include "tests/library_util.h"
 
 #include "schedules/schedules.h"

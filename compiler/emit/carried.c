@@ -1,6 +1,7 @@
 /* carried.c - the files of compiler/runtime, and what of base they use, within the compiler, as the
- * text that every built library carries. There they stand without base, so alone.h takes the place of the headers that
- * they include by name; otherwise they are, line for line, the files that the tests know. */
+ * text that every built library carries. There they stand without base, so alone.h takes the place
+ * of the headers that they include by name; otherwise they are, line for line, the files that the
+ * tests know. */
 #include <string.h>
 
 #include "emit/emit.h"
@@ -56,8 +57,8 @@ void emit_runtime_header(Buf *out)
 
 void emit_runtime(Buf *out)
 {
-    const char *const part[] = {nc_text_pool, nc_text_cpu, nc_text_bf16, nc_text_weights,
-                                nc_text_pack, nc_text_model};
+    const char *const part[] = {nc_text_pool,    nc_text_cpu,  nc_text_bf16,
+                                nc_text_weights, nc_text_pack, nc_text_model};
     for (size_t i = 0; i < countof(part); i++) {
         carry(part[i], out);
     }
