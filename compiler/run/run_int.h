@@ -123,4 +123,12 @@ int history_inputs(const History *h, int64_t past, NamedTensor in[3]);
 void history_append(History *h, int64_t past, const Tensor fresh[2]);
 void history_free(History *h);
 
+/* ---- layouts.c: the memory of a library's weights --------------------------------------- */
+const NcShard *shards_list(Env *e, const Checkpoint *file); /* by shard */
+/* In the order in which they lie there. */
+const nc_layout *layouts_list(Env *e, const LibraryText *l, int *n);
+/* Of everything that decides which bytes lie where. panel: by panel, of its function's text and of
+ * what it is made from. */
+uint64_t layouts_hash(Env *e, const LibraryText *l, const Hash *panel);
+
 #endif

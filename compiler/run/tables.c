@@ -376,71 +376,6 @@ static int64_t cache_bytes(const Maker *k)
     fail(k->e, E_INPUT, "The model has no cache of keys that can be appended in place.");
 }
 
-/* ---- shards ------------------------------------------------------------------------------------ */
-
-static const NcShard *make_shards(Maker *k)
-{
-    const Checkpoint *file = k->parts->o.file;
-    NcShard *out = arena_array(k->m, NcShard, file->shards.n);
-    for (int i = 0; i < file->shards.n; i++) {
-        const Shard *s = &file->shards.at[i];
-        const char *slash = strrchr(s->path, '/');
-        int64_t header = 8;
-        for (int b = 0; b < 8; b++) {
-            header += (int64_t)s->map[b] << (8 * b);
-        }
-        out[i] = (NcShard){slash ? slash + 1 : s->path, (int64_t)s->n_bytes, header,
-                           weights_print(s->map, (int64_t)s->n_bytes, header)};
-    }
-    return out;
-}
-
-/* What lies in memory, in the order in which it lies there. */
-static void list_layouts(const Maker *k, const NcTables *t, nc_facts *f)
-{
-    nc_layout *out = arena_array(k->m, nc_layout, t->n_weights + t->n_panels);
-    for (int i = 0; i < t->n_weights; i++) {
-        if (t->weight[i].kept) {
-            out[f->n_layouts++] =
-                (nc_layout){t->weight[i].name, "", weight_bytes(&t->weight[i])};
-        }
-    }
-    for (int i = 0; i < t->n_panels; i++) {
-        const NcPlace *from = &t->panel[i].from;
-        out[f->n_layouts++] =
-            (nc_layout){from->base == NC_WEIGHT ? t->weight[from->index].name : "",
-                        k->fill.at[i], nc_lines(t->panel[i].n_bytes)};
-    }
-    f->layout = out;
-}
-
-/* Of everything that decides which bytes lie where in the memory of weights. */
-static uint64_t layout_of(const Maker *k, const NcTables *t)
-{
-    Buf b;
-    buf_init(&b, &k->e->kernel);
-    buf_printf(&b, "%s %s %s\n", t->facts->version, t->facts->cpu, t->facts->toolchain);
-    for (int i = 0; i < t->n_shards; i++) {
-        const NcShard *s = &t->shard[i];
-        buf_printf(&b, "%s %" PRId64 " %" PRId64 " %" PRIx64 "\n", s->file, s->n_bytes,
-                   s->header_bytes, s->print);
-    }
-    for (int i = 0; i < t->n_weights; i++) {
-        const NcWeight *w = &t->weight[i];
-        buf_printf(&b, "%d %" PRId64 " %" PRId64 " %d %d %d\n", w->shard, w->offset, w->count,
-                   w->source, w->stored, w->kept);
-    }
-    for (int i = 0; i < k->fixed.n; i++) {
-        const Buffer *f = k->fixed.at[i];
-        buf_bytes(&b, f->value, (size_t)f->count.k * (size_t)dtype_bytes(f->dtype));
-    }
-    for (int i = 0; i < t->n_panels; i++) { /* its layout says what it is made of */
-        buf_printf(&b, "%s %" PRIx64 " %" PRId64 "\n", k->fill.at[i], k->layout.at[i].lo,
-                   t->panel[i].n_bytes);
-    }
-    return hash_bytes(b.at, b.len).lo;
-}
-
 /* ---- all of it --------------------------------------------------------------------------------- */
 
 static nc_facts *make_facts(Maker *k, const NcProgram *program)
@@ -489,14 +424,14 @@ void tables_make(Env *e, const LibraryParts *parts, LibraryText *out)
     nc_facts *f = make_facts(&k, program);
     *t = (NcTables){.facts = f,
                     .program = program,
-                    .shard = make_shards(&k),
+                    .shard = shards_list(e, parts->o.file),
                     .weight = k.weight.at,
                     .panel = k.panel.at,
                     .n_shards = parts->o.file->shards.n,
                     .n_weights = k.weight.n,
                     .n_panels = k.panel.n};
     f->weight_bytes = weights_bytes(t, &f->panel_bytes);
-    list_layouts(&k, t, f);
-    t->layout = layout_of(&k, t);
     *out = (LibraryText){t, k.kernel.at, k.kernel.n, k.fill.at, k.fixed.at, k.fixed.n};
+    f->layout = layouts_list(e, out, &f->n_layouts);
+    t->layout = layouts_hash(e, out, k.layout.at);
 }
