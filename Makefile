@@ -151,6 +151,7 @@ run-soak: $(FUZZERS)
 
 bench: all $(BENCHES) ## run the benchmark programs, one after another
 	@set -e; for b in $(BENCHES); do echo "== $${b##*/}"; $$b; done
+	@echo "== the model"; tools/bench_model.sh $(OUT)
 	@echo "== kernels"; tools/bench.sh $(OUT)
 
 layers: ## check who includes whom

@@ -148,12 +148,17 @@ static void put_pairs(Report *r, int64_t a, int64_t b)
                "%lld call sites stand at the same place in both, and %lld of them have the "
                "same C. A has %lld more, B %lld.",
                (long long)n, (long long)n_same, (long long)(n_a - n), (long long)(n_b - n));
+    if (!report_race(r, a, b) && !report_race(r, b, a)) {
+        report_say(r, "They never ran in turns: `nanocompile bench --lib A/model.so --vs "
+                      "B/model.so` does that, and keeps it here.");
+    }
 }
 
 void report_builds(Report *r)
 {
     if (r->n_words == 0) {
         report_build_rows(r);
+        report_gain(r);
         return;
     }
     int64_t build[2];

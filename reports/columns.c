@@ -9,13 +9,13 @@ const Sheet sheet_columns = {"columns",
                               {"meaning", 0, "what it says"}}};
 
 static const Sheet *const sheets[] = {
-    &sheet_summary,  &sheet_task_runs, &sheet_ties,        &sheet_outcomes,
-    &sheet_trials,   &sheet_failures,  &sheet_evidence,    &sheet_processes,
-    &sheet_pairs,    &sheet_rivals,    &sheet_convergence, &sheet_knobs,
-    &sheet_ablation, &sheet_compare,   &sheet_runs,        &sheet_machine,
-    &sheet_noise,    &sheet_builds,    &sheet_build_sites, &sheet_build_compare,
-    &sheet_misses,   &sheet_columns,   &sheet_dealt,       &sheet_conditions,
-    &sheet_meanwhile};
+    &sheet_summary,    &sheet_task_runs,  &sheet_ties,        &sheet_outcomes,
+    &sheet_trials,     &sheet_failures,   &sheet_evidence,    &sheet_processes,
+    &sheet_pairs,      &sheet_rivals,     &sheet_convergence, &sheet_knobs,
+    &sheet_ablation,   &sheet_compare,    &sheet_runs,        &sheet_machine,
+    &sheet_noise,      &sheet_builds,     &sheet_build_sites, &sheet_build_compare,
+    &sheet_build_race, &sheet_build_gain, &sheet_misses,      &sheet_columns,
+    &sheet_dealt,      &sheet_conditions, &sheet_meanwhile};
 
 void report_columns(Report *r)
 {

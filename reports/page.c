@@ -20,6 +20,7 @@ static const struct {
     {"Noise", "The default against a copy of its own library.", report_noise},
     {"Runs", "What recorded all this.", report_runs},
     {"Machines", "Where it ran, and what bound the CPUs.", report_machine},
+    {"Builds", "What winners save in the models that were built with them.", report_gain},
     {"Builds and misses", "Which call sites got no winner, and why.", report_misses},
 };
 

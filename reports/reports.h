@@ -210,7 +210,9 @@ void report_runs(Report *r);
 void report_machine(Report *r);
 void report_noise(Report *r);
 void report_misses(Report *r);
-void report_builds(Report *r);     /* words: none, a build, or two */
+void report_builds(Report *r);                     /* words: none, a build, or two */
+bool report_race(Report *r, int64_t a, int64_t b); /* false: these builds never ran in turns */
+void report_gain(Report *r);                       /* of all builds with a winner */
 void report_build_rows(Report *r); /* all builds, a row each; or says that there is none */
 void report_evidence(Report *r);   /* words: run and duel, or none: those of all winners */
 void report_convergence(Report *r);
@@ -226,9 +228,9 @@ void report_pack(Report *r, const char *path); /* E_IO: the file cannot be writt
 
 extern const Sheet sheet_summary, sheet_failures, sheet_trials, sheet_runs, sheet_machine,
     sheet_noise, sheet_misses, sheet_builds, sheet_build_sites, sheet_build_compare,
-    sheet_evidence, sheet_processes, sheet_pairs, sheet_convergence, sheet_knobs,
-    sheet_ablation, sheet_rivals, sheet_compare, sheet_columns, sheet_task_runs, sheet_ties,
-    sheet_outcomes, sheet_dealt, sheet_conditions, sheet_meanwhile;
+    sheet_build_race, sheet_build_gain, sheet_evidence, sheet_processes, sheet_pairs,
+    sheet_convergence, sheet_knobs, sheet_ablation, sheet_rivals, sheet_compare, sheet_columns,
+    sheet_task_runs, sheet_ties, sheet_outcomes, sheet_dealt, sheet_conditions, sheet_meanwhile;
 
 /* ---- evidence.c: parts of it that other reports show too ---- */
 void evidence_row(Report *r, const char *label, const Recount *c); /* a row of sheet_evidence */

@@ -96,3 +96,44 @@ Test(library_db, a_winner_that_gives_other_c_now_is_stale, .init = start, .fini 
     shows(r, "is not the C that was measured");
     cr_assert_null(strstr(r.out, WINNER));
 }
+
+/* ---- what it bought ---- */
+
+#define ELSEWHERE(...) \
+    NC(&model.e, "build", "--model", TINY, "-o", other, "--threads", "2", __VA_ARGS__)
+
+/* Two builds of a model, one without winners, run in turns: the report has both as a whole, from
+ * every round, and what the winners save. */
+Test(library_db, builds_that_ran_in_turns_are_compared_as_a_whole, .init = start, .fini = stop)
+{
+    Env *e = &model.e;
+    const char *other = arena_str(&e->model, temp_path(&dir, "other"));
+    const char *so = arena_printf(&e->model, "%s/model.so", out);
+    const char *other_so = arena_printf(&e->model, "%s/model.so", other);
+    record_winner(WINNER, true);
+    shows(BUILD("--format", "csv"), ",hit,");
+    Ran r = ELSEWHERE("--untuned", "--db", path, "--format", "csv");
+    shows(r, "Default schedules were asked for.");
+    cr_expect(!strstr(r.out, WINNER), "%s", r.out);
+    shows(RUN(e, "report", "--db", path, "builds", "last"), "default");
+    shows(NC(e, "bench", "--lib", so, "--vs", other_so, "--db", path, "--blocks", "1"),
+          "Kept in ");
+    gives(
+        e, path,
+        "SELECT count(*) > 0, count(DISTINCT line), sum(heading LIKE 'a %') = sum(heading LIKE "
+        "'b %'), count(DISTINCT experiment) FROM experiment_cell",
+        "1,4,1,1"); /* one token behind 512 does not fit */
+    Ran both =
+        RUN(e, "report", "--db", path, "builds",
+            queried(e, path, "SELECT id FROM build ORDER BY started_ns LIMIT 1"), "last");
+    shows(both, "In turns in one process");
+    shows(both, "decode at 16");
+    shows(RUN(e, "report", "--db", path, "builds", "--format", "csv"), ",prefill,57,4,");
+    ELSEWHERE("--naive", "--db", path);
+    gives(e, path,
+          "SELECT DISTINCT outcome FROM build_site WHERE build = (SELECT id FROM build "
+          "ORDER BY started_ns DESC LIMIT 1)",
+          "naive");
+    refused(ELSEWHERE("--no-db", "--untuned"), 2, "one of --no-db");
+    refused(ELSEWHERE("--db", path, "--no-db"), 2, "--db goes with neither");
+}

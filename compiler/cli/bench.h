@@ -55,7 +55,7 @@ void rivals_add(Env *e, Rivals *r, const Place *at, const int64_t mnk[3], void *
 void rival_run(void *rival); /* one call; takes the next copy */
 void rivals_close(Rivals *r);
 
-/* ---- bench_library.c, bench_profile.c, bench_llama.c: a built model ---- */
+/* ---- bench_library.c, bench_record.c, bench_profile.c, bench_llama.c: a built model ---- */
 typedef struct LibraryBench {
     /* The first NULL: that of the model's first use. The second: in turns with the first; NULL: none. */
     const char *lib[2];
@@ -74,6 +74,9 @@ void library_bench_find(Env *e, LibraryBench *o); /* fills lib[0] */
 void bench_library(Env *e, void *options);        /* a LibraryBench */
 void bench_profile(Env *e, void *options);
 void bench_llama(Env *e, void *options);
+/* Keeps a race in the database that has both builds; by_work: N_LIBRARY_WORKS of two sides each. */
+void bench_record(Env *e, const LibraryBench *o, const Machine *machine,
+                  const Measured *by_work);
 void bench_buckets(Env *e, void *options); /* bench_buckets.c: of the model, not of a library */
 
 enum { N_LIBRARY_WORKS = 5 };

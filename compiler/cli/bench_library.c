@@ -139,10 +139,9 @@ static void put_side(Env *e, LibraryRace *r, const Measured *m, const LibraryWor
     }
 }
 
-static void race_at(Env *e, LibraryRace *r, const LibraryWork *w)
+static void race_at(Env *e, LibraryRace *r, const LibraryWork *w, Measured *m)
 {
-    Contender c[2];
-    Measured m;
+    Contender *c = arena_array(&e->model, Contender, 2);
     Prober prober = prober_of(&r->machine, r->pool, &r->ring);
     MeasurePlan plan = measure_plan(r->o->seed);
     plan.n_blocks = r->o->n_blocks;
@@ -153,17 +152,17 @@ static void race_at(Env *e, LibraryRace *r, const LibraryWork *w)
     for (int i = 0; i < r->n; i++) {
         c[i] = (Contender){r->o->lib[i], do_work, &r->side[i]};
     }
-    measure(e, c, r->n, &plan, &prober, &m);
+    measure(e, c, r->n, &plan, &prober, m);
     for (int i = 0; i < r->n; i++) {
         if (r->side[i].failed) {
             fail_err(e, &r->side[i].err);
         }
     }
-    if (!m.n_blocks) {
+    if (!m->n_blocks) {
         fail(e, E_INTERRUPT, "Stopped before a block was measured.");
     }
     for (int i = 0; i < r->n; i++) {
-        put_side(e, r, &m, w, i);
+        put_side(e, r, m, w, i);
     }
 }
 
@@ -206,6 +205,10 @@ static void print(Env *e, LibraryRace *r, int n_threads)
                    "\n%s, %d threads, seed %llu; spread: quartiles; probe: a ring's read "
                    "bandwidth, beside\n",
                    r->machine.brand, n_threads, (unsigned long long)r->o->seed);
+        buf_str(&out, r->n < 2
+                          ? ""
+                          : "Where memory lies is drawn once for all rounds of a process, and "
+                            "alone makes some percent: believe those when they come again.\n");
     }
     cli_flush(&out);
 }
@@ -217,6 +220,7 @@ static void race(Env *e, void *arg)
         "#MB/token", "#GB/s",    "#probe GB/s", "#% of probe", "#samples", "#times as fast",
         "#at least", "#at most", "rounds won",  "#p"};
     LibraryRace *r = arg;
+    Measured m[N_LIBRARY_WORKS] = {{0}};
     machine_read(e, "", &r->machine);
     r->n = r->o->lib[1] ? 2 : 1;
     for (int i = 0; i < r->n; i++) {
@@ -228,12 +232,15 @@ static void race(Env *e, void *arg)
                columns);
     for (int i = 0; i < N_LIBRARY_WORKS; i++) {
         if (fits(r, &library_works[i])) {
-            race_at(e, r, &library_works[i]);
+            race_at(e, r, &library_works[i], &m[i]);
         } else {
             fprintf(stderr, "The context is too short for %s.\n", library_works[i].name);
         }
     }
     print(e, r, n_threads);
+    if (r->n == 2) {
+        bench_record(e, r->o, &r->machine, m);
+    }
 }
 
 static void close_race(void *arg)

@@ -87,7 +87,8 @@ static void check_options(struct argp_state *state, const BenchOptions *o)
 {
     const LibraryBench *l = &o->library;
     bool first = first_use_given(&l->first);
-    if (l->lib[0] && (o->peaks || o->m || o->kernel || first)) {
+    bool recorded = l->lib[1] && !l->first.no_db && !l->first.context; /* --db: where */
+    if (l->lib[0] && (o->peaks || o->m || o->kernel || (first && !recorded))) {
         argp_error(state, "--lib stands alone, and is built already");
     } else if (!wants_library(o) &&
                (l->lib[1] || l->llama || l->profile || l->pack.wanted || first)) {

@@ -102,6 +102,7 @@ enum {
     KEY_NO_DB,
     KEY_SCHED,
     KEY_EXACT,
+    KEY_UNTUNED,
     KEY_TUNED,
     KEY_PACK,
     KEY_BUCKETS,
@@ -134,7 +135,7 @@ static const struct argp_option options[] = {
      "schedules from this database (default: $NANOCOMPILE_DB, else schedules.db in the data "
      "folder), which records the build",
      2},
-    {"no-db", KEY_NO_DB, NULL, 0, "default schedules only", 2},
+    {"no-db", KEY_NO_DB, NULL, 0, "default schedules only; nothing is recorded", 2},
     {"sched", KEY_SCHED, "FILE", 0, "schedules from this text, as `schedb export` writes it",
      2},
     {"memory-cap", KEY_CAP, "BYTES", 0,
@@ -145,8 +146,10 @@ static const struct argp_option options[] = {
     {"exact-only", KEY_EXACT, NULL, 0, "only schedules that give the naive kernels' bits", 2},
     {"require-tuned", KEY_TUNED, NULL, 0, "fail where a kernel was not tuned for this machine",
      2},
+    {"untuned", KEY_UNTUNED, NULL, 0,
+     "default schedules whatever the database has; the build is recorded, to be compared", 2},
     {"naive", KEY_NAIVE, NULL, 0,
-     "kernels without schedules, with the interpreter's bits; slow", 2},
+     "kernels without schedules, with the interpreter's bits, slow; recorded likewise", 2},
     {"f32", KEY_F32, NULL, 0,
      "weights that come as BF16 are f32 in memory; twice the bytes, the same bits", 2},
     {0},
@@ -156,11 +159,13 @@ static void check_options(struct argp_state *state, const BuildOptions *o)
 {
     if (!o->out) {
         argp_error(state, "say where it goes: --output DIR");
-    } else if ((o->db != NULL) + (o->sched != NULL) + o->no_db + o->naive > 1) {
-        argp_error(state, "one of --db, --no-db, --sched and --naive");
+    } else if ((o->sched != NULL) + o->no_db + o->untuned + o->naive > 1) {
+        argp_error(state, "one of --no-db, --sched, --untuned and --naive");
+    } else if (o->db && (o->sched || o->no_db)) {
+        argp_error(state, "--db goes with neither --sched nor --no-db");
     } else if (o->naive && o->memory_cap) {
         argp_error(state, "--memory-cap chooses between schedules, and --naive has none");
-    } else if (o->require_tuned && (o->no_db || o->naive)) {
+    } else if (o->require_tuned && (o->no_db || o->untuned || o->naive)) {
         argp_error(state, "--require-tuned needs schedules that were tuned");
     }
 }
@@ -195,6 +200,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_CAP: o->memory_cap = option_bytes(state, "memory-cap", arg); return 0;
     case KEY_EXACT: o->exact_only = true; return 0;
     case KEY_TUNED: o->require_tuned = true; return 0;
+    case KEY_UNTUNED: o->untuned = true; return 0;
     case KEY_NAIVE: o->naive = true; return 0;
     case KEY_F32: o->f32 = true; return 0;
     case ARGP_KEY_END: check_options(state, o); return 0;

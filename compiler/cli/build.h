@@ -14,7 +14,7 @@ typedef struct BuildOptions {
     int64_t context;
     int64_t memory_cap; /* bytes for weights; 0: build_layouts.c says */
     int n_threads;      /* 0: all */
-    bool no_db, naive, f32, exact_only, require_tuned;
+    bool no_db, untuned, naive, f32, exact_only, require_tuned;
     PackOptions pack; /* written when it is built */
     Format format;
     int n_words; /* the whole command */
@@ -79,6 +79,7 @@ void manifest_table(Env *e, const Picks *p, const ModelLibrary *l, Table *t);
 int manifest_untuned(
     const Picks *p); /* kernels without a winner or an answer that none is faster */
 /* Into the database that was asked. Where that cannot be written, one line on stderr says so. */
+Hash library_file_hash(Env *e, const char *path); /* as a recorded build has it of its output */
 void manifest_store(Env *e, const Picks *p, const ModelLibrary *l, uint64_t took_ns);
 
 #endif

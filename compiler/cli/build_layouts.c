@@ -352,7 +352,7 @@ void layouts_settle(void *ctx, Env *e, const LibraryParts *parts)
                  .b = b,
                  .parts = parts,
                  .choice = arena_array(&e->model, Choice, b->picks.at.n)};
-    if (b->picks.at.n == 0) { /* naive: nobody was asked */
+    if (b->o->naive) {
         return;
     }
     for (int i = 0; i < parts->n; i++) {

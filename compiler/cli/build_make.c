@@ -11,7 +11,7 @@ static LibraryOptions library_options(Building *b, const char *baked)
                          .context = b->o->context,
                          .n_threads = h->n_threads,
                          .n_jobs = h->machine.n_threads,
-                         .picker = b->o->naive ? NULL : &b->picks.picker,
+                         .picker = &b->picks.picker,
                          .hint = hint_of_machine(&h->machine, h->n_threads),
                          .tc = &h->tc,
                          .f32 = b->o->f32,

@@ -130,6 +130,17 @@ static DbBuildSite site_row(Env *e, Db *db, const nc_site *s, const Picked *x, H
     return row;
 }
 
+Hash library_file_hash(Env *e, const char *path)
+{
+    char *text;
+    size_t len;
+    Err err;
+    if (!os_read_file(&e->kernel, path, 1u << 30, &text, &len, &err)) {
+        fail_err(e, &err);
+    }
+    return hash_bytes(text, len);
+}
+
 typedef struct Store {
     const Picks *p;
     const ModelLibrary *l;
@@ -162,6 +173,8 @@ static DbBuild build_row(Env *e, const Store *s)
     row.toolchain = db_put_toolchain(s->db, &toolchain);
     row.model = s->l->parts.model;
     row.output = s->p->o->out;
+    row.output_hash =
+        library_file_hash(e, arena_printf(&e->kernel, "%s/model.so", s->p->o->out));
     row.n_threads = s->l->parts.o.n_threads;
     row.command = command_of(e, s->p->o);
     return row;

@@ -110,8 +110,12 @@ static void pick(void *ctx, Env *e, const Kernel *k, const PickHint *hint, Sched
     *s = site_of(&p->here, k, hint);
     if (p->o->sched) {
         ask_file(e, p, s, &a);
-    } else if (p->o->no_db) {
+    } else if (p->o->naive) {
+        a.outcome = "naive";
+        a.why = "No schedules were asked for.";
+    } else if (p->o->no_db || p->o->untuned) {
         schedule_default(e, k, hint, &a.schedule);
+        a.why = "Default schedules were asked for.";
     } else {
         answer_find(&p->here, s, &a);
     }
@@ -162,9 +166,6 @@ void picks_explain(void *ctx, int part, int kernel, const char **outcome, const 
 {
     const Building *b = ctx;
     const Picked *x = pick_of(&b->picks, &b->library.parts, part, kernel);
-    if (!x) { /* naive: nobody was asked */
-        return;
-    }
     const DbWinner *w = &x->answer.found.winner;
     *outcome = x->answer.outcome;
     *why = picked_winner(x)
