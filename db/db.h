@@ -74,6 +74,8 @@ void db_reopen_run(Db *db, int64_t run);
 void db_end_run(Db *db, int64_t run, int64_t ended_ns, const char *ending, const char *why);
 void db_end_run_task(Db *db, int64_t run, int64_t task, int64_t ended_ns, const char *ending,
                      const char *why);
+/* How its operands lay when it was calibrated. */
+void db_note_rings(Db *db, int64_t run, int64_t task, int64_t bytes, bool huge_pages);
 
 /* ---- identity.c: rows that name themselves ---------------------------------------------- */
 

@@ -52,6 +52,8 @@ enum { BUSY_MS = 60000 };
     X(REOPEN_RUN, "UPDATE run SET ended_ns = NULL, ending = NULL, why = NULL WHERE id = ?1") \
     X(END_RUN_TASK, "UPDATE run_task SET ended_ns = ?3, ending = ?4, why = ?5 "              \
                     "WHERE run = ?1 AND task = ?2")                                          \
+    X(NOTE_RINGS, "UPDATE run_task SET ring_bytes = ?3, huge_pages = ?4 WHERE run = ?1 AND " \
+                  "task = ?2")                                                               \
     X(KERNEL_BY_HASH, "SELECT id, text FROM kernel WHERE hash = ?1 ORDER BY id")             \
     X(TUNED_KERNELS, "SELECT text FROM kernel k WHERE EXISTS (SELECT 1 FROM task t JOIN "    \
                      "winner w ON w.task = t.id WHERE t.kernel = k.id) ORDER BY id")         \

@@ -280,6 +280,16 @@ void db_end_run(Db *db, int64_t run, int64_t ended_ns, const char *ending, const
     run_statement(db, s);
 }
 
+void db_note_rings(Db *db, int64_t run, int64_t task, int64_t bytes, bool huge_pages)
+{
+    sqlite3_stmt *s = statement_of(db, ST_NOTE_RINGS);
+    sqlite3_bind_int64(s, 1, run);
+    sqlite3_bind_int64(s, 2, task);
+    sqlite3_bind_int64(s, 3, bytes);
+    sqlite3_bind_int64(s, 4, huge_pages);
+    run_statement(db, s);
+}
+
 void db_end_run_task(Db *db, int64_t run, int64_t task, int64_t ended_ns, const char *ending,
                      const char *why)
 {

@@ -92,6 +92,20 @@ Test(tuner_program, a_dry_run_is_an_estimate_that_can_be_true)
         "its earlier trials");
 }
 
+Test(tuner_program, how_operands_lay_is_recorded)
+{
+    TUNE(&env, "-q", "--shape", "m=1,n=40,k=24", "--threads", "1", "--budget", "1trials",
+         "--db", path);
+    gives(&env, path, "SELECT ring_bytes FROM run_task", "0");
+    TUNE(&env, "-q", "--shape", "m=1,n=40,k=24", "--threads", "1", "--budget", "1trials",
+         "--regime", "cold", "--db", path);
+    gives(
+        &env, path,
+        "SELECT ring_bytes > 1000000, huge_pages IN (0, 1) FROM run_task WHERE ring_bytes > 0",
+        "1,1");
+    is_sound(&env, path);
+}
+
 Test(tuner_program, several_tasks_and_what_is_known_of_each_before_it_begins)
 {
     Ran r = TUNE(&env, "--kernel", "decode elementwise h=", "--threads", "1", "--regime", "hot",

@@ -276,6 +276,8 @@ bool area_read(const Area *a, const ChildJob *j, const Buf *text, int pid, uint6
     out->cpu = f->cpu;
     out->verify_ns = f->verify_ns;
     out->lay_ns = f->lay_ns;
+    out->ring_bytes = f->ring_bytes;
+    out->huge_pages = f->huge_pages == 1;
     out->time_ns = f->time_ns;
     if (out->status == STATUS_OK) {
         out->warm_a_ns = f->warm_a_ns;

@@ -73,6 +73,16 @@ void bench_lay(Process *p)
     p->facts.lay_ns += clock_ns() - from_ns;
 }
 
+static void note_rings(Process *p)
+{
+    p->facts.huge_pages = 1;
+    for (int i = 0; i < N_SIDES && is_cold(p); i++) {
+        bool huge;
+        p->facts.ring_bytes += runnable_ring_bytes(&p->side[i], &huge);
+        p->facts.huge_pages = p->facts.huge_pages && huge;
+    }
+}
+
 void bench_lay_rings(Process *p)
 {
     uint64_t from_ns = clock_ns();
@@ -83,6 +93,7 @@ void bench_lay_rings(Process *p)
         Ring *r = probed->ring[i];
         p->biggest = r && (!p->biggest || r->bytes > p->biggest->bytes) ? r : p->biggest;
     }
+    note_rings(p);
 #ifndef NC_SANITIZED       /* it has terabytes of shadow */
     mlockall(MCL_CURRENT); /* best effort */
 #endif

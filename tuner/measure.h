@@ -127,6 +127,8 @@ size_t runnable_lay(Env *e, Runnable *r, uint64_t rotates, const Runnable *with)
 /* Then rings of so many copies, touched first by the threads of pool; with's are there already.
  * E_NOMEM */
 void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool);
+/* Bytes of its own rings, all copies; and are they of huge pages, as far as the system did not refuse? */
+size_t runnable_ring_bytes(const Runnable *r, bool *huge);
 void runnable_flush(Runnable *r, Pool *pool); /* its own rings of more than one copy */
 void runnable_release(Runnable *r);
 /* Once, on the next copies; before there are rings, on the one copy that was laid out. */

@@ -186,6 +186,18 @@ void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool)
     drop_copies(r);
 }
 
+size_t runnable_ring_bytes(const Runnable *r, bool *huge)
+{
+    size_t bytes = 0;
+    *huge = true;
+    for (int i = 1; i < r->k->operand.n; i++) {
+        const Ring *own = &r->own[i];
+        bytes += own->step_bytes * (size_t)own->n_copies;
+        *huge = *huge && (!own->map || own->huge);
+    }
+    return bytes;
+}
+
 void runnable_flush(Runnable *r, Pool *pool)
 {
     for (int i = 1; i < r->k->operand.n; i++) {

@@ -160,6 +160,8 @@ typedef struct ProcessResult {
     uint64_t took_ns;
     uint64_t verify_ns, lay_ns,
         time_ns;             /* of that: b verified, operands laid out, warm-up and pairs */
+    uint64_t ring_bytes;     /* of both sides' operands that rotate, all copies; 0: hot */
+    bool huge_pages;         /* what they lie in, unless the system gave none */
     uint64_t base_a, base_b; /* where the libraries were loaded */
     int stack_pad, env_pad;  /* bytes */
     bool b_loaded_first;

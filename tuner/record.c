@@ -121,6 +121,11 @@ static void put_calibration(Env *e, void *arg)
     for (int i = 0; i < c->n; i++) {
         rows_add(&e->kernel, &rows, &c->process[i]);
     }
+    const ProcessResult *first = c->n ? &c->process[0].result : NULL;
+    if (first && first->status == STATUS_OK) {
+        db_note_rings(t->run->db, t->run->run, t->id, (int64_t)first->ring_bytes,
+                      first->huge_pages);
+    }
     put_new(e, t, &d, &terms, &rows);
     DbCalibration row = db_blank_calibration();
     row.run = d.run, row.task = t->id, row.idx = c->ordinal, row.duel = d.idx;

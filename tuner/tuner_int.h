@@ -57,7 +57,8 @@ typedef struct AreaFacts { /* written once, at the end */
     uint64_t warm_a_ns, warm_b_ns, base_a, base_b, verify_ns, lay_ns, time_ns;
     int64_t reps;
     Probe before, after;
-    int32_t pid, status, n_pairs, cpu;
+    uint64_t ring_bytes; /* of both sides; 0: hot */
+    int32_t pid, status, n_pairs, cpu, huge_pages;
     char why[sizeof((ProcessResult *)0)->why];
 } AreaFacts;
 
