@@ -47,7 +47,8 @@ static const char select_race[] =
     "experiment_cell x LEFT JOIN experiment_cell y ON y.experiment = x.experiment AND y.line = "
     "x.line AND y.at_ns = x.at_ns AND y.machine = x.machine AND x.heading LIKE 'a %' AND "
     "y.heading = 'b' || substr(x.heading, 2) WHERE x.experiment = ?1 AND x.at_ns = (SELECT "
-    "max(at_ns) FROM experiment_cell WHERE experiment = ?1) GROUP BY x.line ORDER BY x.line";
+    "max(at_ns) FROM experiment_cell WHERE experiment = ?1) GROUP BY x.line ORDER BY "
+    "length(x.line), x.line";
 
 static void put_work(Report *r, const DbSql *q)
 {
@@ -73,7 +74,9 @@ bool report_race(Report *r, int64_t a, int64_t b)
         if (!any) {
             report_say(r,
                        "In turns in one process, A build %lld and B build %lld; the rounds are "
-                       "rows of experiment_cell:",
+                       "rows of experiment_cell. "
+                       "Where memory lies was drawn once for all of them, which alone makes "
+                       "some percent.",
                        (long long)a, (long long)b);
             report_sheet(r, &sheet_build_race);
         }
@@ -81,6 +84,23 @@ bool report_race(Report *r, int64_t a, int64_t b)
         put_work(r, q);
     }
     return any;
+}
+
+static void put_races(Report *r)
+{
+    Vec(const char *) name = {0};
+    DbSql *q =
+        QUERY_ALL(r, "SELECT experiment FROM experiment_cell WHERE experiment LIKE 'race of "
+                     "builds %' GROUP BY experiment ORDER BY max(at_ns)");
+    while (db_sql_next(q)) {
+        *vec_push(r->a, &name) = cell_text(r, q, 0);
+    }
+    for (int i = 0; i < name.n; i++) {
+        long long a, b;
+        if (sscanf(name.at[i], "race of builds %lld and %lld", &a, &b) == 2) {
+            report_race(r, a, b);
+        }
+    }
 }
 
 /* ---- what winners save ----------------------------------------------------------------------- */
@@ -95,22 +115,33 @@ static const char select_gain[] =
     "program "
     "HAVING count(w.run) > 0 ORDER BY s.build, min(s.idx)";
 
+static void put_gain(Report *r, const DbSql *q)
+{
+    double plain = cell_real(q, 4), tuned = cell_real(q, 5);
+    cell_add(r, "%s", cell_text(r, q, 0));
+    cell_add(r, "%s", cell_text(r, q, 1));
+    cell_add_int(r, cell_int(q, 2));
+    cell_add_int(r, cell_int(q, 3));
+    cell_add_ns_both(r, plain);
+    cell_add_ns_both(r, tuned);
+    cell_add_number(r, plain / tuned, "%.3f");
+    cell_add(r, "%s", cell_text(r, q, 6));
+}
+
 void report_gain(Report *r)
 {
-    report_sheet(r, &sheet_build_gain);
+    bool any = false;
     DbSql *q = QUERY_ALL(r, select_gain);
     while (db_sql_next(q)) {
-        double plain = cell_real(q, 4), tuned = cell_real(q, 5);
-        cell_add(r, "%s", cell_text(r, q, 0));
-        cell_add(r, "%s", cell_text(r, q, 1));
-        cell_add_int(r, cell_int(q, 2));
-        cell_add_int(r, cell_int(q, 3));
-        cell_add_ns_both(r, plain);
-        cell_add_ns_both(r, tuned);
-        cell_add_number(r, plain / tuned, "%.3f");
-        cell_add(r, "%s", cell_text(r, q, 6));
+        if (!any) {
+            report_sheet(r, &sheet_build_gain);
+        }
+        any = true;
+        put_gain(r, q);
     }
     report_say(
-        r, "Only calls with a winner are counted, each by its own title match. What two builds "
-           "take as a whole is measured by `nanocompile bench --lib A --vs B`.");
+        r, any ? "Only calls with a winner are counted, each by its own title match. What two "
+                 "builds take as a whole is measured by `nanocompile bench --lib A --vs B`."
+               : "No build has a winner in it.");
+    put_races(r);
 }

@@ -212,7 +212,7 @@ void report_noise(Report *r);
 void report_misses(Report *r);
 void report_builds(Report *r);                     /* words: none, a build, or two */
 bool report_race(Report *r, int64_t a, int64_t b); /* false: these builds never ran in turns */
-void report_gain(Report *r);                       /* of all builds with a winner */
+void report_gain(Report *r);       /* of all builds with a winner; and all races */
 void report_build_rows(Report *r); /* all builds, a row each; or says that there is none */
 void report_evidence(Report *r);   /* words: run and duel, or none: those of all winners */
 void report_convergence(Report *r);
