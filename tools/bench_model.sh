@@ -20,16 +20,19 @@ fi
 
 seconds() { # of a command, whose output is thrown away
     start=$(date +%s.%N)
-    "$@" >/dev/null 2>&1
+    "$@" >"$work/said" 2>&1 || {
+        cat "$work/said" >&2
+        exit 1
+    }
     end=$(date +%s.%N)
     awk "BEGIN { printf \"%.2f\", $end - $start }"
 }
 
 built() { "$out/nanocompile" build --model "$MODEL" -o "$work/lib" --no-db; }
 
-# Until the first token is there, threads and weights included.
+# A whole process, threads and weights included, until what four tokens foretell is there.
 first_token() {
-    "$out/nanocompile" run --lib "$work/lib/model.so" --raw --prompt "Once upon a time" --max-tokens 1 "$@"
+    "$out/nanocompile" logits --lib "$work/lib/model.so" --ids 1,2,3,4 -o "$work/logits.npy" "$@"
 }
 
 printf '| what | seconds |\n|---|---|\n'
