@@ -72,6 +72,19 @@ Test(db_verify, a_verdict_that_pairs_do_not_bear_is_named)
             "its pairs say 13");
 }
 
+/* Every row can be read, so that only SQLite's own check sees it: an index is hidden while its table changes. */
+Test(db_verify, an_index_that_says_something_else_than_its_table_is_named)
+{
+    changed("PRAGMA writable_schema = on;"
+            "CREATE TEMP TABLE kept AS SELECT * FROM sqlite_schema WHERE name = 'duel_by_task';"
+            "DELETE FROM sqlite_schema WHERE name = 'duel_by_task';"
+            "PRAGMA writable_schema = reset;"
+            "UPDATE duel SET stage = 'replay' WHERE run = 1 AND idx = 3;"
+            "PRAGMA writable_schema = on;"
+            "INSERT INTO sqlite_schema SELECT * FROM kept;",
+            "missing from index duel_by_task");
+}
+
 Test(db_verify, names_are_checked)
 {
     changed("UPDATE kernel SET text = text || ' '", "of kernel is not what its id says");

@@ -241,6 +241,10 @@ static void resumes(StrategyId id, int batch, bool redo)
                 }
             }
         }
+        for (int i = 0; i < cut; i++) {
+            cr_assert_eq(again.trial.at[i].by, s.trial.at[i].by, "%s, batch %d, trial %d",
+                         strategy_name(id), batch, i);
+        }
         uint64_t next;
         cr_assert(search_ask(&again, &next));
         cr_assert_eq(next, whole[cut], "%s, batch %d, cut at %d: %llu, not %llu",
@@ -256,6 +260,28 @@ Test(search_core, cut_at_any_trial_a_run_goes_on_as_it_would_have)
         resumes(id, 1, true);
         resumes(id, 4, true);
         resumes(id, 4, false);
+    }
+}
+
+/* What is asked for and not heard yet counts too, asked now or before a cut: turns go around in a batch. */
+Test(search_core, in_a_batch_auto_gives_each_of_its_strategies_a_turn)
+{
+    enum { N_ARMS = 5 };
+    for (int redone = 0; redone <= N_ARMS; redone++) {
+        Search s = search_on(&medium, STRATEGY_AUTO, 15, N_ARMS);
+        unsigned seen = 0;
+        uint64_t index;
+        for (int i = 0; i < redone; i++) {
+            search_redo(&s, (uint64_t)i);
+        }
+        while (s.trial.n < N_ARMS) {
+            cr_assert(search_ask(&s, &index));
+        }
+        for (int i = 0; i < N_ARMS; i++) {
+            seen |= 1u << s.trial.at[i].by;
+        }
+        cr_assert_eq(__builtin_popcount(seen), N_ARMS, "%d of the batch redone: %x", redone,
+                     seen);
     }
 }
 
@@ -310,8 +336,8 @@ Test(search_core, candidates_of_search_first_come_first_and_once)
         cr_assert(index[0] == 77 && index[1] == 5 && index[2] == 1, "%s", strategy_name(id));
         for (int i = 0; i < 30; i++) {
             StrategyId by = (StrategyId)s.trial.at[i].by;
-            cr_assert(i < 3 ? by == N_STRATEGIES
-                            : by == id || (id == STRATEGY_AUTO && by < STRATEGY_AUTO));
+            bool own = id == STRATEGY_AUTO ? by < STRATEGY_AUTO : by == id;
+            cr_assert(i < 3 ? by == N_STRATEGIES : own, "%s, trial %d", strategy_name(id), i);
         }
         for (int i = 3; i < 30; i++) {
             cr_assert(index[i] != 77 && index[i] != 5 && index[i] != 1);

@@ -65,44 +65,55 @@ Test(search_recorded, who_beats_random_over_50_seeds_and_who_does_not)
 
 /* ---- cut at any trial ---- */
 
-/* Tells the batch that ends behind trial n, if one does. */
-static void tell_batch(Search *s, const Recorded *r, const uint64_t *index, int n)
+/* Tells the latest batch, if it is full. */
+static void tell_batch(Search *s, const Recorded *r)
 {
+    int n = s->trial.n;
     for (int i = n - BATCH; n % BATCH == 0 && i < n; i++) {
-        search_tell(s, index[i], STATUS_OK, r->ln_ratio[index[i]]);
+        uint64_t index = s->trial.at[i].index;
+        search_tell(s, index, STATUS_OK, r->ln_ratio[index]);
     }
 }
 
 /* The whole space, in the order that the strategy asks for it. */
-static uint64_t *whole_run(Env *e, const Recorded *r, StrategyId id)
+static Search whole_run(Env *e, const Recorded *r, StrategyId id)
 {
     SearchSpace space = recorded_space(r);
-    uint64_t *index = arena_array(&e->model, uint64_t, r->n);
+    uint64_t index;
     Search s;
-    search_init(e, &e->kernel, &s, id, &space, 21, BATCH);
-    for (int n = 0; n < r->n;) {
-        cr_assert(search_ask(&s, &index[n++]));
-        tell_batch(&s, r, index, n);
+    search_init(e, &e->model, &s, id, &space, 21, BATCH);
+    while (s.trial.n < r->n) {
+        cr_assert(search_ask(&s, &index));
+        tell_batch(&s, r);
     }
-    return index;
+    return s;
+}
+
+/* The first n trials of another run, as a resumed one is told them. */
+static Search redone(Env *e, const Recorded *r, const Search *whole, int n)
+{
+    Search s;
+    search_init(e, &e->kernel, &s, whole->strategy, &whole->space, 21, BATCH);
+    while (s.trial.n < n) {
+        const SearchTrial *was = &whole->trial.at[s.trial.n];
+        search_redo(&s, was->index);
+        cr_assert_eq(s.trial.at[s.trial.n - 1].by, was->by, "%s on %s, trial %d",
+                     strategy_name(whole->strategy), r->name, s.trial.n - 1);
+        tell_batch(&s, r);
+    }
+    return s;
 }
 
 static void cut_everywhere(Env *e, const Recorded *r)
 {
-    SearchSpace space = recorded_space(r);
     for (StrategyId id = 0; id < N_STRATEGIES; id++) {
-        const uint64_t *whole = whole_run(e, r, id);
+        Search whole = whole_run(e, r, id);
         for (int cut = 0; cut < r->n; cut++) {
-            Search s;
+            Search s = redone(e, r, &whole, cut);
             uint64_t next;
-            search_init(e, &e->kernel, &s, id, &space, 21, BATCH);
-            for (int n = 0; n < cut;) {
-                search_redo(&s, whole[n++]);
-                tell_batch(&s, r, whole, n);
-            }
             cr_assert(search_ask(&s, &next));
-            cr_assert_eq(next, whole[cut], "%s on %s, cut at %d", strategy_name(id), r->name,
-                         cut);
+            cr_assert_eq(next, whole.trial.at[cut].index, "%s on %s, cut at %d",
+                         strategy_name(id), r->name, cut);
             env_reset_kernel(e);
         }
     }

@@ -218,17 +218,18 @@ Test(tuner_duels, a_rival_that_fails_is_named_by_its_status)
         const char *name, *body, *status, *words;
     } rows[] = {
         {"wrong.c", RIGHT "y[3] += 1; return 0;", "wrong", "y[3]"},
-        {"input.c", RIGHT "((float *)p[1])[0] = 2; return 0;", "wrong", "a"},
+        {"input.c", RIGHT "((float *)p[1])[0] = 2; return 0;", "wrong",
+         "overwrites its input: a[0] was"},
         {"beyond.c", RIGHT "y[40 * s[0]] = 1; return 0;", "crash", "SIGSEGV"},
         {"null.c", "*(volatile int *)0 = 1; return 0;", "crash", "SIGSEGV"},
         {"forks.c", "fork(); return 0;", "crash", "start a process"},
-        {"code.c", RIGHT "return 3;", "wrong", "3"},
-        {"broken.c", "return }", "cc-error", "error"},
+        {"code.c", RIGHT "return 3;", "wrong", "returns 3 from its first call"},
+        {"broken.c", "return }", "cc-error", "expected expression"},
     };
     tame_sanitizers(&env);
     for (size_t i = 0; i < countof(rows); i++) {
         Ran r = ONE("--against", rival(rows[i].name, rows[i].body));
-        has(r, 1, arena_printf(&env.model, "%s", rows[i].status));
+        has(r, 1, arena_printf(&env.model, ": %s: ", rows[i].status));
         has(r, 1, rows[i].words);
         gives(
             &env, path,
