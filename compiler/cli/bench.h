@@ -62,7 +62,8 @@ typedef struct LibraryBench {
     const char *llama;   /* a GGUF file: in turns with llama-bench; NULL: not */
     const char *weights; /* the model's folder; NULL: the libraries' own */
     bool profile;        /* what each kernel takes, of the first */
-    double margin;       /* of --buckets; 0: that was not asked for */
+    bool buckets;        /* of the model: which lengths of prompts share a program */
+    double margin;       /* of regret, with buckets */
     PackOptions pack;
     FirstUse first;
     int n_threads; /* 0: as the libraries say */
