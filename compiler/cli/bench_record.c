@@ -80,6 +80,13 @@ static void put_all(Env *e, void *arg)
     }
 }
 
+static void close_record(void *arg)
+{
+    Recording *r = arg;
+    db_close(r->db);
+    r->db = NULL;
+}
+
 static void record(Env *e, void *arg)
 {
     Recording *r = arg;
@@ -94,18 +101,13 @@ static void record(Env *e, void *arg)
     if (!r->db || r->build[0] == DB_NONE || r->build[1] == DB_NONE) {
         return;
     }
-    db_close(r->db);
+    close_record(r);
     if (!(r->db = db_open(e, r->o->first.db, DB_WRITE, &err))) {
         fail_err(e, &err);
     }
     db_transact(r->db, put_all, r);
     fprintf(stderr, "Kept in %s: `report builds %lld %lld`.\n", db_path(r->db),
             (long long)r->build[0], (long long)r->build[1]);
-}
-
-static void close_record(void *arg)
-{
-    db_close(((Recording *)arg)->db);
 }
 
 static void record_finally(Env *e, void *arg)
