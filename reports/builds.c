@@ -20,16 +20,17 @@ const Sheet sheet_builds = {
      {"kept", NUMBER, "tuned, and the default stayed"},
      {"miss", NUMBER, "no row"},
      {"stale", NUMBER, "a winner whose C is not what it was"},
-     {"refused", NUMBER, "a winner that lost to another site's layout"}}};
+     {"refused", NUMBER,
+      "a schedule that is not legal any more, or whose layout goes beyond the memory cap"}}};
 
 /* A row: call sites of one kernel in a build. */
 const Sheet sheet_build_sites = {
     "build_sites",
-    {{"program", 0, "decode, prefill or score"},
+    {{"program", 0, "decode, prefill (of several: prefill_16 ..), score"},
      {"first site", 0, "where in the model it is called first"},
      {"calls", NUMBER, "sites with the same kernel and schedule"},
      {"kernel", 0, "hash of its text (for people its beginning)"},
-     {"outcome", 0, "hit, kept, imported, miss, stale, refused, default"},
+     {"outcome", 0, "hit, kept, imported, miss, stale, refused, default, naive"},
      {"run", 0, "that the winner comes from; empty: there is none"},
      {"time", NUMBER | COLUMN_PEOPLE, "of one call, when the winner was measured"},
      {"ns", NUMBER | COLUMN_MACHINE, "the same in ns"},

@@ -128,6 +128,10 @@ Test(library_db, builds_that_ran_in_turns_are_compared_as_a_whole, .init = start
             queried(e, path, "SELECT id FROM build ORDER BY started_ns LIMIT 1"), "last");
     shows(both, "In turns in one process");
     shows(both, "decode at 16");
+    set_sql(path, "DELETE FROM experiment_cell WHERE heading LIKE '_ %'");
+    shows(RUN(e, "report", "--db", path, "builds", "--format", "csv",
+              queried(e, path, "SELECT id FROM build ORDER BY started_ns LIMIT 1"), "last"),
+          ",0,0,\n"); /* no rounds, no p */
     shows(RUN(e, "report", "--db", path, "builds", "--format", "csv"), ",prefill,57,4,");
     ELSEWHERE("--naive", "--db", path);
     gives(e, path,
