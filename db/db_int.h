@@ -109,6 +109,8 @@ void disconnect(Db *db);
 /* A copy of the database and its log in a folder of its own. NULL: err says why. */
 const char *copy_aside(Env *e, const char *path, Err *err);
 void remove_aside(const char *folder);
+/* Such a folder, empty; NULL: err says why, in words of this path. */
+const char *folder_aside(Env *e, const char *path, Err *err);
 
 /* ---- create.c, schema.c ---- */
 

@@ -340,6 +340,13 @@ static void merge_transaction(Env *e, void *arg)
     db_transact(m->into, merge_body, m);
 }
 
+static void end_merge(void *arg)
+{
+    Merging *m = arg;
+    end_table(m);
+    db_close(m->from);
+}
+
 DbMerged db_merge(Db *into, const char *path, DbComplain *complain, void *ctx)
 {
     Err err;
@@ -349,12 +356,6 @@ DbMerged db_merge(Db *into, const char *path, DbComplain *complain, void *ctx)
         fail_err(into->e, &err);
     }
     sqlite3_exec(m.from->sql, "BEGIN", NULL, NULL, NULL); /* one state of it, whoever writes */
-    bool ok = env_try(into->e, merge_transaction, &m);
-    err = into->e->err;
-    end_table(&m);
-    db_close(m.from);
-    if (!ok) {
-        fail_err(into->e, &err);
-    }
+    env_finally(into->e, merge_transaction, end_merge, &m);
     return m.done;
 }
