@@ -91,7 +91,7 @@ static void check_options(struct argp_state *state, const BenchOptions *o)
     } else if ((l->lib[1] != NULL) + (l->llama != NULL) + l->profile > 1) {
         argp_error(state, "one of --vs, --vs-llama and --profile");
     } else if (l->buckets && (!wants_library(o) || l->lib[0] || l->lib[1] || l->llama ||
-                              l->profile || l->pack.wanted || l->margin <= 0)) {
+                              l->profile || l->pack.wanted || !(l->margin > 0))) {
         argp_error(state, "--buckets goes with a model alone, and takes a percentage above 0");
     } else if (l->lib[1] && l->pack.file) {
         argp_error(state, "with --vs each library has its own --pack-file");
