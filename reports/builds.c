@@ -2,8 +2,6 @@
  * of them, kernel by kernel. Times are those that winners were measured with, each on its own:
  * beside one another they suggest and claim nothing; what two builds take as a whole is measured by
  * `nanocompile bench --lib --vs`. */
-#include <math.h>
-
 #include "reports/reports.h"
 
 #define NUMBER COLUMN_NUMBER
