@@ -36,22 +36,13 @@ static void key_clause(DbTable t, int n_key, Buf *out)
     }
 }
 
-static void order_clause(DbTable t, Buf *out)
-{
-    for (int i = 0; i < db_table[t].n_key; i++) {
-        buf_printf(out, "%s%s", i ? ", " : " ORDER BY ", db_table[t].column[i].name);
-    }
-}
-
 static sqlite3_stmt *select_by(Db *db, DbTable t, int n_key)
 {
     Buf b;
     buf_init(&b, work(db));
-    buf_str(&b, "SELECT ");
-    row_columns(t, &b);
-    buf_printf(&b, " FROM %s", db_table[t].name);
+    row_select(t, &b);
     key_clause(t, n_key, &b);
-    order_clause(t, &b);
+    row_order(t, &b);
     return prepared(db, b.at);
 }
 
