@@ -40,21 +40,23 @@ const Sheet sheet_build_gain = {
 /* ---- two builds in turns --------------------------------------------------------------------- */
 
 /* ?1: the experiment; its latest cells. */
+/* clang-format off */
+#define CELL(column, heading) "max(CASE x.heading WHEN '" heading "' THEN x." column " END), "
 static const char select_race[] =
-    "SELECT x.line, max(CASE x.heading WHEN 'a' THEN x.value END), max(CASE x.heading WHEN 'b' "
-    "THEN x.value END), max(CASE x.heading WHEN 'times as fast' THEN x.value END), max(CASE "
-    "x.heading WHEN 'times as fast' THEN x.lo END), max(CASE x.heading WHEN 'times as fast' "
-    "THEN x.hi END), count(y.value), coalesce(sum(x.value < y.value), 0), coalesce(sum(x.value "
-    "> "
-    "y.value), 0) FROM experiment_cell x LEFT JOIN experiment_cell y ON y.experiment = "
-    "x.experiment AND y.line = "
-    "x.line AND y.at_ns = x.at_ns AND y.machine = x.machine AND x.heading LIKE 'a %' AND "
-    "y.heading = 'b' || substr(x.heading, 2) WHERE x.experiment = ?1 AND x.at_ns = (SELECT "
-    "max(at_ns) FROM experiment_cell WHERE experiment = ?1) GROUP BY x.line ORDER BY x.line";
+    "SELECT x.line, " CELL("value", "a") CELL("value", "b")
+    CELL("value", "times as fast") CELL("lo", "times as fast") CELL("hi", "times as fast")
+    CELL("value", "threads of a") CELL("value", "threads of b")
+    "count(y.value), coalesce(sum(x.value < y.value), 0), coalesce(sum(x.value > y.value), 0) "
+    "FROM experiment_cell x LEFT JOIN experiment_cell y ON y.experiment = x.experiment AND "
+    "y.line = x.line AND y.at_ns = x.at_ns AND y.machine = x.machine AND "
+    "x.heading LIKE 'a %' AND y.heading = 'b' || substr(x.heading, 2) "
+    "WHERE x.experiment = ?1 AND x.at_ns = (SELECT max(at_ns) FROM experiment_cell "
+    "WHERE experiment = ?1) GROUP BY x.line ORDER BY x.line";
+/* clang-format on */
 
 static void put_work(Report *r, const DbSql *q)
 {
-    int64_t rounds = cell_int(q, 6), won = cell_int(q, 7), lost = cell_int(q, 8);
+    int64_t rounds = cell_int(q, 8), won = cell_int(q, 9), lost = cell_int(q, 10);
     cell_add(r, "%s", cell_text(r, q, 0));
     cell_add_ns_both(r, cell_real(q, 1));
     cell_add_ns_both(r, cell_real(q, 2));
@@ -66,6 +68,12 @@ static void put_work(Report *r, const DbSql *q)
     cell_add_number(r, rounds > 0 ? stat_sign_two(won, lost) : NAN, "%.2g");
 }
 
+/* NaN: nobody noted how many. */
+static const char *threads_words(Report *r, double n)
+{
+    return isnan(n) ? "" : arena_printf(r->a, " on %.0f thread%s", n, n == 1 ? "" : "s");
+}
+
 bool report_race(Report *r, int64_t a, int64_t b)
 {
     bool any = false;
@@ -75,9 +83,10 @@ bool report_race(Report *r, int64_t a, int64_t b)
     while (db_sql_next(q)) {
         if (!any) {
             report_say(r,
-                       "In turns in one process, A build %lld and B build %lld; the rounds are "
-                       "rows of experiment_cell:",
-                       (long long)a, (long long)b);
+                       "In turns in one process, A build %lld%s and B build %lld%s; the rounds "
+                       "are rows of experiment_cell:",
+                       (long long)a, threads_words(r, cell_real(q, 6)), (long long)b,
+                       threads_words(r, cell_real(q, 7)));
             report_sheet(r, &sheet_build_race);
         }
         any = true;
@@ -91,11 +100,11 @@ bool report_race(Report *r, int64_t a, int64_t b)
 /* A winner's ratio is its time by the default's. */
 static const char select_gain[] =
     "SELECT CAST(s.build AS TEXT), substr(s.site, 1, instr(s.site, ' ') - 1) AS program, "
-    "count(*), count(w.run), sum(s.expected_ns / w.ratio), sum(CASE WHEN w.run IS NOT NULL "
-    "THEN s.expected_ns END), group_concat(DISTINCT w.run || ' ' || w.duel) FROM build_site s "
-    "LEFT "
-    "JOIN winner w ON w.run = s.winner_run AND w.task = s.winner_task GROUP BY s.build, "
-    "program HAVING count(w.run) > 0 ORDER BY s.build, min(s.idx)";
+    "count(*), count(w.run), sum(s.expected_ns / w.ratio), "
+    "sum(CASE WHEN w.run IS NOT NULL THEN s.expected_ns END), "
+    "group_concat(DISTINCT w.run || ' ' || w.duel) FROM build_site s "
+    "LEFT JOIN winner w ON w.run = s.winner_run AND w.task = s.winner_task "
+    "GROUP BY s.build, program HAVING count(w.run) > 0 ORDER BY s.build, min(s.idx)";
 
 void report_gain(Report *r)
 {
