@@ -63,7 +63,7 @@ void remove_aside(const char *folder)
     os.rmdir(folder);
 }
 
-const char *copy_aside(Env *e, const char *path, Err *err)
+const char *folder_aside(Env *e, const char *path, Err *err)
 {
     const char *base = getenv("TMPDIR");
     char *folder =
@@ -71,6 +71,15 @@ const char *copy_aside(Env *e, const char *path, Err *err)
     if (!os.mkdtemp(folder)) {
         err_set(err, E_IO, "Cannot make a folder %s for a copy of %s: %s.", folder, path,
                 strerror(errno));
+        return NULL;
+    }
+    return folder;
+}
+
+const char *copy_aside(Env *e, const char *path, Err *err)
+{
+    const char *folder = folder_aside(e, path, err);
+    if (!folder) {
         return NULL;
     }
     for (int i = 0; i < N_COPIED; i++) {

@@ -36,6 +36,8 @@ void row_cell(DbTable t, const void *row, int column, Buf *out); /* its value; "
 /* Reals up to rounding; texts are not NULL. */
 bool cells_agree(DbTable t, const void *a, const void *b, int column);
 void row_columns(DbTable t, Buf *out); /* "id, hard, isa" */
+void row_select(DbTable t, Buf *out);  /* "SELECT id, hard, isa FROM machine" */
+void row_order(DbTable t, Buf *out);   /* " ORDER BY id": its key */
 bool hash_read(const char *hex, Hash *out);
 
 /* ---- open.c ---- */
@@ -111,6 +113,8 @@ void disconnect(Db *db);
 /* A copy of the database and its log in a folder of its own. NULL: err says why. */
 const char *copy_aside(Env *e, const char *path, Err *err);
 void remove_aside(const char *folder);
+/* Such a folder, empty; NULL: err says why, in words of this path. */
+const char *folder_aside(Env *e, const char *path, Err *err);
 
 /* ---- create.c, schema.c ---- */
 

@@ -129,12 +129,8 @@ static void json_table(Writing *w, DbTable t)
 {
     Buf sql;
     buf_init(&sql, work(w->db));
-    buf_str(&sql, "SELECT ");
-    row_columns(t, &sql);
-    buf_printf(&sql, " FROM %s", db_table[t].name);
-    for (int i = 0; i < db_table[t].n_key; i++) {
-        buf_printf(&sql, "%s%s", i ? ", " : " ORDER BY ", db_table[t].column[i].name);
-    }
+    row_select(t, &sql);
+    row_order(t, &sql);
     buf_printf(&w->b, ",\n\"%s\": ", db_table[t].name);
     json_rows(w, db_sql(w->db, sql.at));
 }

@@ -1,7 +1,5 @@
 /* import.c - the JSON of export.c back. It becomes a database of its own first, which must pass
  * `verify`, and is merged then: so everything comes over or nothing does. */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "db/db_int.h"
@@ -95,6 +93,13 @@ static void import_body(Env *e, void *arg)
     m->done = db_merge(m->into, m->path, m->complain, m->ctx);
 }
 
+static void clean_up(void *arg)
+{
+    Import *m = arg;
+    db_close(m->own);
+    remove_aside(m->folder);
+}
+
 DbMerged db_import_json(Db *db, const char *text, size_t len, const char *file,
                         DbComplain *complain, void *ctx)
 {
@@ -104,20 +109,12 @@ DbMerged db_import_json(Db *db, const char *text, size_t len, const char *file,
     if (len > INT_MAX / 2) {
         fail(e, E_INPUT, "%s is larger than the limit of %d bytes.", file, INT_MAX / 2);
     }
-    const char *base = getenv("TMPDIR");
-    char *folder =
-        arena_printf(&e->model, "%s/nanocompile-db-XXXXXX", base && *base ? base : "/tmp");
-    m.path = arena_printf(&e->model, "%s/copy.db", folder);
-    if (!os.mkdtemp(folder)) {
-        fail(e, E_IO, "Cannot make a folder %s: %s.", folder, strerror(errno));
-    }
-    memcpy((char *)m.path, folder, strlen(folder));
-    bool ok = env_try(e, import_body, &m);
-    Err err = e->err;
-    db_close(m.own);
-    remove_aside(folder);
-    if (!ok) {
+    Err err;
+    m.folder = folder_aside(e, file, &err);
+    if (!m.folder) {
         fail_err(e, &err);
     }
+    m.path = arena_printf(&e->model, "%s/copy.db", m.folder);
+    env_finally(e, import_body, clean_up, &m);
     return m.done;
 }

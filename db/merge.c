@@ -36,22 +36,13 @@ static void key_clause(DbTable t, int n_key, Buf *out)
     }
 }
 
-static void order_clause(DbTable t, Buf *out)
-{
-    for (int i = 0; i < db_table[t].n_key; i++) {
-        buf_printf(out, "%s%s", i ? ", " : " ORDER BY ", db_table[t].column[i].name);
-    }
-}
-
 static sqlite3_stmt *select_by(Db *db, DbTable t, int n_key)
 {
     Buf b;
     buf_init(&b, work(db));
-    buf_str(&b, "SELECT ");
-    row_columns(t, &b);
-    buf_printf(&b, " FROM %s", db_table[t].name);
+    row_select(t, &b);
     key_clause(t, n_key, &b);
-    order_clause(t, &b);
+    row_order(t, &b);
     return prepared(db, b.at);
 }
 
@@ -340,6 +331,13 @@ static void merge_transaction(Env *e, void *arg)
     db_transact(m->into, merge_body, m);
 }
 
+static void end_merge(void *arg)
+{
+    Merging *m = arg;
+    end_table(m);
+    db_close(m->from);
+}
+
 DbMerged db_merge(Db *into, const char *path, DbComplain *complain, void *ctx)
 {
     Err err;
@@ -349,12 +347,6 @@ DbMerged db_merge(Db *into, const char *path, DbComplain *complain, void *ctx)
         fail_err(into->e, &err);
     }
     sqlite3_exec(m.from->sql, "BEGIN", NULL, NULL, NULL); /* one state of it, whoever writes */
-    bool ok = env_try(into->e, merge_transaction, &m);
-    err = into->e->err;
-    end_table(&m);
-    db_close(m.from);
-    if (!ok) {
-        fail_err(into->e, &err);
-    }
+    env_finally(into->e, merge_transaction, end_merge, &m);
     return m.done;
 }

@@ -16,9 +16,8 @@ static sqlite3_stmt *select_rows(Db *db, DbQuery q)
     Buf b;
     DbTable t = queries[q].table;
     buf_init(&b, &db->e->model); /* once a query */
-    buf_str(&b, "SELECT ");
-    row_columns(t, &b);
-    buf_printf(&b, " FROM %s %s", db_table[t].name, queries[q].clause);
+    row_select(t, &b);
+    buf_printf(&b, " %s", queries[q].clause);
     return prepared(db, b.at);
 }
 

@@ -266,3 +266,17 @@ void row_columns(DbTable t, Buf *out)
         buf_printf(out, "%s%s", i ? ", " : "", db_table[t].column[i].name);
     }
 }
+
+void row_select(DbTable t, Buf *out)
+{
+    buf_str(out, "SELECT ");
+    row_columns(t, out);
+    buf_printf(out, " FROM %s", db_table[t].name);
+}
+
+void row_order(DbTable t, Buf *out)
+{
+    for (int i = 0; i < db_table[t].n_key; i++) {
+        buf_printf(out, "%s%s", i ? ", " : " ORDER BY ", db_table[t].column[i].name);
+    }
+}

@@ -2,8 +2,6 @@
  * of them, kernel by kernel. Times are those that winners were measured with, each on its own:
  * beside one another they suggest and claim nothing; what two builds take as a whole is measured by
  * `nanocompile bench --lib --vs`. */
-#include <math.h>
-
 #include "reports/reports.h"
 
 #define NUMBER COLUMN_NUMBER
@@ -20,16 +18,17 @@ const Sheet sheet_builds = {
      {"kept", NUMBER, "tuned, and the default stayed"},
      {"miss", NUMBER, "no row"},
      {"stale", NUMBER, "a winner whose C is not what it was"},
-     {"refused", NUMBER, "a winner that lost to another site's layout"}}};
+     {"refused", NUMBER,
+      "a schedule that is not legal any more, or whose layout goes beyond the memory cap"}}};
 
 /* A row: call sites of one kernel in a build. */
 const Sheet sheet_build_sites = {
     "build_sites",
-    {{"program", 0, "decode, prefill or score"},
+    {{"program", 0, "decode, prefill (of several: prefill_16 ..), score"},
      {"first site", 0, "where in the model it is called first"},
      {"calls", NUMBER, "sites with the same kernel and schedule"},
      {"kernel", 0, "hash of its text (for people its beginning)"},
-     {"outcome", 0, "hit, kept, imported, miss, stale, refused, default"},
+     {"outcome", 0, "hit, kept, imported, miss, stale, refused, default, naive"},
      {"run", 0, "that the winner comes from; empty: there is none"},
      {"time", NUMBER | COLUMN_PEOPLE, "of one call, when the winner was measured"},
      {"ns", NUMBER | COLUMN_MACHINE, "the same in ns"},

@@ -1,6 +1,5 @@
 /* convergence.c - how the best so far came about, candidate by candidate: estimates along the chain of
  * incumbents, not claims. */
-#include <math.h>
 #include <string.h>
 
 #include "reports/reports.h"

@@ -2,7 +2,6 @@
  * time a knob's choices explain, less what as many random groups would (epsilon squared). Ranks,
  * since one candidate that is 80 times slower would outweigh all others. */
 #include <math.h>
-#include <string.h>
 
 #include "reports/reports.h"
 

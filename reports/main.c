@@ -3,7 +3,6 @@
 #include <argp.h>
 #include <errno.h>
 #include <locale.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reports/plot.h"

@@ -1,6 +1,8 @@
 /* races.c - what whole models take: two builds that ran in turns (`nanocompile bench --lib A --vs B`), counted
  * again from their rounds; and what winners save in one build, program by program, by the title
  * matches of the winners it took. */
+#include <math.h>
+
 #include "reports/reports.h"
 #include "tuner/stat.h"
 
@@ -25,7 +27,7 @@ const Sheet sheet_build_race = {
 const Sheet sheet_build_gain = {
     "build_gain",
     {{"build", 0, "its id"},
-     {"program", 0, "decode, prefill or score"},
+     {"program", 0, "decode, prefill (of several: prefill_16 ..), score"},
      {"calls", NUMBER, "of kernels in it"},
      {"tuned", NUMBER, "of them with a winner"},
      {"by default", NUMBER | COLUMN_PEOPLE, "that these take by the default schedules"},
@@ -38,30 +40,38 @@ const Sheet sheet_build_gain = {
 /* ---- two builds in turns --------------------------------------------------------------------- */
 
 /* ?1: the experiment; its latest cells. */
+/* clang-format off */
+#define CELL(column, heading) "max(CASE x.heading WHEN '" heading "' THEN x." column " END), "
 static const char select_race[] =
-    "SELECT x.line, max(CASE x.heading WHEN 'a' THEN x.value END), max(CASE x.heading WHEN 'b' "
-    "THEN x.value END), max(CASE x.heading WHEN 'times as fast' THEN x.value END), max(CASE "
-    "x.heading WHEN 'times as fast' THEN x.lo END), max(CASE x.heading WHEN 'times as fast' "
-    "THEN "
-    "x.hi END), count(y.value), sum(x.value < y.value), sum(x.value > y.value) FROM "
-    "experiment_cell x LEFT JOIN experiment_cell y ON y.experiment = x.experiment AND y.line = "
-    "x.line AND y.at_ns = x.at_ns AND y.machine = x.machine AND x.heading LIKE 'a %' AND "
-    "y.heading = 'b' || substr(x.heading, 2) WHERE x.experiment = ?1 AND x.at_ns = (SELECT "
-    "max(at_ns) FROM experiment_cell WHERE experiment = ?1) GROUP BY x.line ORDER BY "
-    "length(x.line), x.line";
+    "SELECT x.line, " CELL("value", "a") CELL("value", "b")
+    CELL("value", "times as fast") CELL("lo", "times as fast") CELL("hi", "times as fast")
+    CELL("value", "threads of a") CELL("value", "threads of b")
+    "count(y.value), coalesce(sum(x.value < y.value), 0), coalesce(sum(x.value > y.value), 0) "
+    "FROM experiment_cell x LEFT JOIN experiment_cell y ON y.experiment = x.experiment AND "
+    "y.line = x.line AND y.at_ns = x.at_ns AND y.machine = x.machine AND "
+    "x.heading LIKE 'a %' AND y.heading = 'b' || substr(x.heading, 2) "
+    "WHERE x.experiment = ?1 AND x.at_ns = (SELECT max(at_ns) FROM experiment_cell "
+    "WHERE experiment = ?1) GROUP BY x.line ORDER BY length(x.line), x.line";
+/* clang-format on */
 
 static void put_work(Report *r, const DbSql *q)
 {
-    int64_t won = cell_int(q, 7), lost = cell_int(q, 8);
+    int64_t rounds = cell_int(q, 8), won = cell_int(q, 9), lost = cell_int(q, 10);
     cell_add(r, "%s", cell_text(r, q, 0));
     cell_add_ns_both(r, cell_real(q, 1));
     cell_add_ns_both(r, cell_real(q, 2));
     for (int i = 3; i < 6; i++) {
         cell_add_number(r, cell_real(q, i), "%.3f");
     }
-    cell_add_int(r, cell_int(q, 6));
+    cell_add_int(r, rounds);
     cell_add_int(r, won);
-    cell_add_number(r, stat_sign_two(won, lost), "%.2g");
+    cell_add_number(r, rounds > 0 ? stat_sign_two(won, lost) : NAN, "%.2g");
+}
+
+/* NaN: nobody noted how many. */
+static const char *threads_words(Report *r, double n)
+{
+    return isnan(n) ? "" : arena_printf(r->a, " on %.0f thread%s", n, n == 1 ? "" : "s");
 }
 
 bool report_race(Report *r, int64_t a, int64_t b)
@@ -72,12 +82,13 @@ bool report_race(Report *r, int64_t a, int64_t b)
         q, 1, arena_printf(r->a, "race of builds %lld and %lld", (long long)a, (long long)b));
     while (db_sql_next(q)) {
         if (!any) {
-            report_say(r,
-                       "In turns in one process, A build %lld and B build %lld; the rounds are "
-                       "rows of experiment_cell. "
-                       "Where memory lies was drawn once for all of them, which alone makes "
-                       "some percent.",
-                       (long long)a, (long long)b);
+            report_say(
+                r,
+                "In turns in one process, A build %lld%s and B build %lld%s; the rounds "
+                "are rows of experiment_cell. Where memory lies was drawn once for all of "
+                "them, which alone makes some percent.",
+                (long long)a, threads_words(r, cell_real(q, 6)), (long long)b,
+                threads_words(r, cell_real(q, 7)));
             report_sheet(r, &sheet_build_race);
         }
         any = true;
@@ -108,12 +119,11 @@ static void put_races(Report *r)
 /* A winner's ratio is its time by the default's. */
 static const char select_gain[] =
     "SELECT CAST(s.build AS TEXT), substr(s.site, 1, instr(s.site, ' ') - 1) AS program, "
-    "count(*), count(w.run), sum(s.expected_ns / w.ratio), sum(CASE WHEN w.run IS NOT NULL "
-    "THEN "
-    "s.expected_ns END), group_concat(DISTINCT w.run || ' ' || w.duel) FROM build_site s LEFT "
-    "JOIN winner w ON w.run = s.winner_run AND w.task = s.winner_task GROUP BY s.build, "
-    "program "
-    "HAVING count(w.run) > 0 ORDER BY s.build, min(s.idx)";
+    "count(*), count(w.run), sum(s.expected_ns / w.ratio), "
+    "sum(CASE WHEN w.run IS NOT NULL THEN s.expected_ns END), "
+    "group_concat(DISTINCT w.run || ' ' || w.duel) FROM build_site s "
+    "LEFT JOIN winner w ON w.run = s.winner_run AND w.task = s.winner_task "
+    "GROUP BY s.build, program HAVING count(w.run) > 0 ORDER BY s.build, min(s.idx)";
 
 static void put_gain(Report *r, const DbSql *q)
 {

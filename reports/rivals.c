@@ -1,6 +1,5 @@
 /* rivals.c - ours against OpenBLAS and hand-written kernels, shape by shape, by the same kind of
  * evidence as any other claim. */
-#include <math.h>
 #include <string.h>
 
 #include "reports/reports.h"

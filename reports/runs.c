@@ -189,7 +189,7 @@ const Sheet sheet_misses = {"misses",
                              {"sizes", 0, "that it is called with"},
                              {"threads", NUMBER, "of the build"},
                              {"regime", 0, "hot, cold"},
-                             {"outcome", 0, "kept, miss, stale, refused"},
+                             {"outcome", 0, "anything but hit: kept, miss, stale, refused ..."},
                              {"field", 0, "of a miss: the key's first field that differs"},
                              {"why", 0, "in a sentence"}}};
 

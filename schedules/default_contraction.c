@@ -131,25 +131,24 @@ static Tile lanes_along_n(const Look *l, const PickHint *hint, bool panels, int 
 {
     const Target *t = hint_target(hint);
     int64_t m = rows_of(l, hint);
+    bool group = lanes == LANES_N && groups_fit(l, hint, panels);
     int nr =
         m == 1 && !panels ? wide_columns(l, hint) : columns_at_most(l, 2 * t->lanes, panels);
     Tile tile = {.lanes = lanes,
                  .mr = m == 1 ? 1 : rows_for(m, rows_that_fit(&l->c, t, nr)),
                  .nr = nr,
-                 .ku = 1,
+                 .ku = m == 1 && !panels && !group && l->c.chunk == 0 ? 2 : 1,
                  .kc = (int)l->c.chunk,
-                 .group =
-                     lanes == LANES_N && groups_fit(l, hint, panels) ? GROUP_ROWS : GROUP_NONE,
+                 .group = group ? GROUP_ROWS : GROUP_NONE,
                  .cut = l->c.cut != NULL,
                  .panels = panels,
-                 .prefetch = !panels  ? 0
-                             : m == 1 ? PREFETCH_ONE_ROW
-                                      : PREFETCH_ROWS,
+                 .prefetch = group && !l->c.cut ? PREFETCH_CACHE
+                             : !panels          ? 0
+                             : m == 1           ? PREFETCH_ONE_ROW
+                                                : PREFETCH_ROWS,
                  .bf16 = comes_from_bf16(l),
-                 .fma = hint_target(hint)->fused,
+                 .fma = t->fused,
                  .approx = exp_for(hint, l->c.exp)};
-    tile.prefetch = tile.group && !tile.cut ? PREFETCH_CACHE : tile.prefetch;
-    tile.ku = m == 1 && !panels && !tile.group && l->c.chunk == 0 ? 2 : 1;
     while (tile.nr > 1 && !fits(l, hint, &tile)) {
         tile.nr /= 2;
     }

@@ -91,6 +91,15 @@ Test(base_buf, json_replaces_what_is_no_utf8)
     }
 }
 
+Test(base_buf, a_text_ends_with_its_end_and_with_nothing_longer)
+{
+    cr_expect(text_ends_with("model.so", ".so"));
+    cr_expect(text_ends_with(".so", ".so"));
+    cr_expect(text_ends_with("model.so", ""));
+    cr_expect_not(text_ends_with("so", ".so"));
+    cr_expect_not(text_ends_with("model.so.1", ".so"));
+}
+
 /* ---- hash ---- */
 
 Test(base_hash, is_xxh3_128)

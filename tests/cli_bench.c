@@ -116,6 +116,8 @@ Test(cli_bench, what_is_no_list_of_lengths_is_refused)
             "rising numbers of tokens");
     }
     has(NC(&env, "bench", "--buckets"), 2, "--buckets goes with a model alone");
-    has(NC(&env, "bench", TINY, "--buckets=-1"), 2, "takes a percentage");
+    has(NC(&env, "bench", TINY, "--buckets=-1"), 2, "takes a percentage above 0");
+    has(NC(&env, "bench", TINY, "--buckets=0"), 2, "takes a percentage above 0");
+    has(NC(&env, "bench", TINY, "--buckets=nan"), 2, "takes a percentage above 0");
     has(NC(&env, "bench", TINY, "--buckets", "--profile"), 2, "goes with a model alone");
 }

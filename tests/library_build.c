@@ -142,6 +142,19 @@ Test(library_build, its_info_says_which_lengths_each_program_is_for, .init = ope
     cr_assert_str_eq(f->buckets, "default");
 }
 
+Test(library_build, a_context_of_one_position_has_no_program_for_more_tokens_than_it_takes)
+{
+    TestLibrary one = {.context = 1};
+    test_model_open(&model, TINY);
+    library_tables_test(&one, &model);
+    const nc_facts *f = one.made.text.tables->facts;
+    for (int i = 0; i < f->n_programs; i++) {
+        cr_expect_leq(f->program[i].min_tokens, f->program[i].max_tokens, "%s",
+                      f->program[i].name);
+    }
+    test_model_close(&model);
+}
+
 /* ---- machine code ---- */
 
 typedef struct Elf {

@@ -116,7 +116,8 @@ Test(library_db, builds_that_ran_in_turns_are_compared_as_a_whole, .init = start
     shows(r, "Default schedules were asked for.");
     cr_expect(!strstr(r.out, WINNER), "%s", r.out);
     shows(RUN(e, "report", "--db", path, "builds", "last"), "default");
-    shows(NC(e, "bench", "--lib", so, "--vs", other_so, "--db", path, "--blocks", "1"),
+    shows(NC(e, "bench", "--lib", so, "--vs", other_so, "--db", path, "--blocks", "1",
+             "--threads", "1"),
           "Kept in ");
     gives(
         e, path,
@@ -128,6 +129,11 @@ Test(library_db, builds_that_ran_in_turns_are_compared_as_a_whole, .init = start
             queried(e, path, "SELECT id FROM build ORDER BY started_ns LIMIT 1"), "last");
     shows(both, "In turns in one process");
     shows(both, "decode at 16");
+    shows(both, " on 1 thread and B build "); /* though both are built for two */
+    set_sql(path, "DELETE FROM experiment_cell WHERE heading LIKE '_ %'");
+    shows(RUN(e, "report", "--db", path, "builds", "--format", "csv",
+              queried(e, path, "SELECT id FROM build ORDER BY started_ns LIMIT 1"), "last"),
+          ",0,0,\n"); /* no rounds, no p */
     shows(RUN(e, "report", "--db", path, "builds", "--format", "csv"), ",prefill,57,4,");
     ELSEWHERE("--naive", "--db", path);
     gives(e, path,

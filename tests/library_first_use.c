@@ -136,6 +136,7 @@ Test(library_first_use, what_only_one_of_them_has_does_not_go_with_the_other)
     declines(SCORE("-m", TINY, "--naive", "--pack-file"), 2, "are for libraries");
     declines(SCORE("-m", TINY, "--by=interp", "--db", db), 2, "are for libraries");
     declines(SCORE("--lib", "x.so", "--no-db"), 2, "--lib runs what was built");
+    declines(SCORE("-m", TINY, "--by=lib", "--naive"), 2, "--by lib goes without");
     declines(SCORE("-m", TINY, "--no-db", "--db", db), 2, "one of --db and --no-db");
     declines(SCORE("-m", TINY, "--db", "no/such.db"), 1, "no/such.db");
 }

@@ -255,6 +255,14 @@ Test(tuner_buckets, the_latest_choice_for_this_place_is_found)
     cr_assert_not(found(&s, ""));
     s.c = buckets_choose(&s.t, MOST, 0.9);
     db_transact(s.db, store, &s);
+    for (int64_t wrong = 0; wrong <= INT64_C(1) << 40; wrong += INT64_C(1) << 40) {
+        BucketTimes odd = s.t;
+        BucketChoice c = s.c;
+        s.c = (BucketChoice){.n = 1, .bucket = {{wrong, MOST}}};
+        db_transact(s.db, store, &s);
+        cr_assert_not(found(&s, ""), "a bucket for %lld tokens", (long long)wrong);
+        s.c = c, s.t = odd;
+    }
     s.c = buckets_choose(&s.t, MOST, 0.2);
     db_transact(s.db, store, &s);
     cr_assert(found(&s, "4:12 16:33 64:200 256:512 "));

@@ -342,6 +342,15 @@ Test(tuner_child_run, one_measurement_at_a_time)
     cr_expect_eq(lab_run(&lab)->status, STATUS_OK, "%s", lab.result.why);
 }
 
+/* In a folder that everybody writes to; opened as a file it would wait for a writer. */
+Test(tuner_child_run, a_pipe_where_the_lock_should_be_is_not_waited_for, .timeout = 60)
+{
+    lab.children.lock = arena_printf(&lab.w.e.model, "%s/lock", lab.w.dir.path);
+    lab.b = lab_build(&lab, PANELS);
+    cr_assert_eq(mkfifo(lab.children.lock, 0600), 0);
+    cr_expect_eq(lab_run(&lab)->status, STATUS_OK, "%s", lab.result.why);
+}
+
 static void ignore_signal(int number)
 {
     (void)number;

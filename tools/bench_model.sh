@@ -15,17 +15,19 @@ config=tests/data/qwen2.5/config.json
 
 if [ -z "${MODEL:-}" ]; then
     MODEL=$work/model
-    "$out/nanocompile" synth -s 1 tests/data/qwen2.5 "$MODEL" >/dev/null 2>&1
+    "$out/nanocompile" synth -s 1 tests/data/qwen2.5 "$MODEL" >/dev/null
 fi
 
-seconds() { # of a command, whose output is thrown away
+row() { # what, and a command: a row of the seconds that it took; its output is shown where it fails
+    what=$1
+    shift
     start=$(date +%s.%N)
-    "$@" >"$work/said" 2>&1 || {
+    if ! "$@" >"$work/said" 2>&1; then
         cat "$work/said" >&2
         exit 1
-    }
+    fi
     end=$(date +%s.%N)
-    awk "BEGIN { printf \"%.2f\", $end - $start }"
+    awk "BEGIN { printf \"| $what | %.2f |\\n\", $end - $start }"
 }
 
 built() { "$out/nanocompile" build --model "$MODEL" -o "$work/lib" --no-db; }
@@ -36,12 +38,12 @@ first_token() {
 }
 
 printf '| what | seconds |\n|---|---|\n'
-printf '| build, nothing cached | %s |\n' "$(seconds built)"
-printf '| build, all cached | %s |\n' "$(seconds built)"
-printf '| start to first token | %s |\n' "$(seconds first_token)"
-printf '| the same, and the pack file is written | %s |\n' "$(seconds first_token --pack-file)"
-printf '| start to first token, the pack file mapped | %s |\n' "$(seconds first_token --pack-file)"
-printf '| start to first token, the pack file copied | %s |\n' "$(seconds first_token --pack-file --pack-copy)"
+row 'build, nothing cached' built
+row 'build, all cached' built
+row 'start to first token' first_token
+row 'the same, and the pack file is written' first_token --pack-file
+row 'start to first token, the pack file mapped' first_token --pack-file
+row 'start to first token, the pack file copied' first_token --pack-file --pack-copy
 
 flops=$("$out/nanocompile" dump traffic "$config" --cache --seq 512 --set capacity=512 |
     awk '/^Float operations:/ { print $3 }')
@@ -49,7 +51,8 @@ for threads in "$@"; do
     case $threads in all) t= ;; *) t="--threads $threads" ;; esac
     printf '\n%s threads\n\n' "$threads"
     # shellcheck disable=SC2086 # $t is a list of words
-    "$out/nanocompile" bench --lib "$work/lib/model.so" $t --format md | tee "$work/table"
+    "$out/nanocompile" bench --lib "$work/lib/model.so" $t --format md >"$work/table"
+    cat "$work/table"
     # shellcheck disable=SC2086
     "$out/nanocompile" bench --shape m=512,n=4864,k=896 --bf16 --regime cold $t --format csv >"$work/product"
     awk -F'|' -v flops="$flops" -v product="$(awk -F, '$1 == "default" { print $5 }' "$work/product")" '

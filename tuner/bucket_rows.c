@@ -38,10 +38,8 @@ static DbExperimentCell new_cell(Db *db, const BucketPlace *at)
     DbExperimentCell c = db_blank_experiment_cell();
     DbMachine machine = *at->machine;
     DbToolchain toolchain = *at->toolchain;
-    struct timespec now;
-    os.clock_gettime(CLOCK_REALTIME, &now);
     c.experiment = experiment_name(db, at);
-    c.at_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    c.at_ns = os_wall_ns();
     c.machine = db_put_machine(db, &machine);
     c.toolchain = db_put_toolchain(db, &toolchain);
     return c;
@@ -95,8 +93,8 @@ static void read_cell(const DbExperimentCell *cell, BucketChoice *c)
         c->worst = cell->value;
         c->margin = cell->hi;
     } else if (!strcmp(cell->line, "chosen") && c->n < MAX_BUCKETS &&
-               sscanf(cell->heading, "%lld%c", &usual, &extra) == 1 && cell->value >= 1 &&
-               cell->value < INT32_MAX) {
+               sscanf(cell->heading, "%lld%c", &usual, &extra) == 1 && usual < INT32_MAX &&
+               cell->value >= 1 && cell->value < INT32_MAX) {
         add_bucket(c, (Bucket){usual, (int64_t)cell->value});
     }
 }

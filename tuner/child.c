@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -108,9 +107,11 @@ static bool try_lock(int fd)
 static void take_turn(Child *p)
 {
     Children *c = p->c;
-    p->lock_fd = c->lock ? os.open(c->lock, O_RDONLY | O_NOFOLLOW, 0) : -1;
+    const int how =
+        O_RDONLY | O_NOFOLLOW | O_NONBLOCK; /* a stranger's pipe is not waited for */
+    p->lock_fd = c->lock ? os.open(c->lock, how, 0) : -1;
     if (c->lock && p->lock_fd < 0) { /* only then, since it may be another user's */
-        p->lock_fd = os.open(c->lock, O_RDONLY | O_NOFOLLOW | O_CREAT, 0644);
+        p->lock_fd = os.open(c->lock, how | O_CREAT, 0644);
     }
     if (p->lock_fd < 0) {
         return;

@@ -2,7 +2,6 @@
  * is computed from the rows below it (evidence.c), so that verifying finds the same. A match is
  * recorded process by process: its row grows with them, and whenever the program dies it stands
  * for a match that was cut there. Memory does not grow with the session. */
-#include <math.h>
 #include <string.h>
 
 #include "tuner/evidence.h"

@@ -69,6 +69,11 @@ static void search_whole(Env *e, void *arg)
     }
 }
 
+static void release_own(void *replay)
+{
+    arena_release(&((Replay *)replay)->own);
+}
+
 /* One search in memory of its own, which is gone afterwards. */
 static void replay_run(Env *e, Replay *r, StrategyId strategy, uint64_t seed, double *regret)
 {
@@ -76,12 +81,7 @@ static void replay_run(Env *e, Replay *r, StrategyId strategy, uint64_t seed, do
     r->seed = seed;
     r->regret = regret;
     arena_init(&r->own, e);
-    bool ok = env_try(e, search_whole, r);
-    arena_release(&r->own);
-    if (!ok) {
-        Err err = e->err;
-        fail_err(e, &err);
-    }
+    env_finally(e, search_whole, release_own, r);
 }
 
 void search_replay(Env *e, Arena *m, const SearchTable *t, StrategyId strategy, uint64_t seed,

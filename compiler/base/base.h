@@ -141,6 +141,7 @@ void buf_bytes(Buf *b, const void *p, size_t len);
 void buf_printf(Buf *b, const char *fmt, ...) PRINTF(2, 3);
 void buf_pad(Buf *b, size_t column, size_t line_start); /* spaces up to a column of the line */
 void buf_json(Buf *b, const char *s, size_t len);       /* a quoted, escaped JSON string */
+bool text_ends_with(const char *text, const char *end); /* of any text */
 
 /* ---- table.c: listings in five formats ------------------------------------ */
 

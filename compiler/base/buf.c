@@ -130,3 +130,9 @@ void buf_json(Buf *b, const char *s, size_t len)
     }
     buf_char(b, '"');
 }
+
+bool text_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}

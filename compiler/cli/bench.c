@@ -8,6 +8,7 @@
 
 #include "cli/bench.h"
 #include "schedules/schedules.h"
+#include "tuner/cli/tune.h"
 
 typedef struct Contest {
     Env *e;
@@ -26,31 +27,6 @@ typedef struct Contest {
 
 /* ---- which kernels ---- */
 
-static Kernel *product_kernel(Contest *r)
-{
-    const BenchOptions *o = r->o;
-    const char *text = arena_printf(
-        &r->e->model,
-        "graph product\nx = input f32[m, %lld]\nw = weight f32[%lld, %lld]%s\n"
-        "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
-        (long long)o->k, (long long)o->n, (long long)o->k, o->bf16 ? " from=bf16" : "");
-    Compile c = {.env = r->e};
-    Program *p = compile_model(&c, ncg_parse(r->e, text, strlen(text), "product"));
-    r->syms[0] = o->m;
-    return p->kernel.at[0];
-}
-
-/* By operand: a KV cache, which is as cold as a weight when a model comes to it again. */
-static uint64_t caches_of(const Program *p, const Call *call)
-{
-    uint64_t caches = 0;
-    for (int i = 1; i < call->arg.n && i < 64; i++) {
-        const Buffer *b = &p->buffer.at[call->arg.at[i].buffer];
-        caches |= (uint64_t)(b->kind == BUF_INPUT && b->written) << i;
-    }
-    return caches;
-}
-
 static Kernel *model_kernel(Contest *r)
 {
     Compile c;
@@ -64,7 +40,7 @@ static Kernel *model_kernel(Contest *r)
             for (int s = 0; s < call->sym.n; s++) {
                 r->syms[s] = z.value[call->sym.at[s]];
             }
-            r->place.rotates = caches_of(p, call);
+            r->place.rotates = call_caches(p, call);
             return p->kernel.at[call->kernel];
         }
     }
@@ -84,7 +60,7 @@ static void add_entry(Contest *r, const char *name, const Schedule *s)
     }
 }
 
-static PickHint hint_here(const Contest *r)
+static PickHint hint_of_contest(const Contest *r)
 {
     PickHint hint = hint_of_machine(&r->machine, r->place.n_threads);
     memcpy(hint.sym, r->syms, sizeof hint.sym);
@@ -93,7 +69,7 @@ static PickHint hint_here(const Contest *r)
 
 static void add_entries(Contest *r)
 {
-    PickHint hint = hint_here(r);
+    PickHint hint = hint_of_contest(r);
     Schedule s = {0}, in_place;
     Err err;
     if (r->o->naive) {
@@ -127,7 +103,7 @@ static void prepare_entries(Contest *r, int first, Library *lib)
 /* Behind the others, whose operands it is timed with. */
 static void add_swept(Contest *r)
 {
-    PickHint hint = hint_here(r);
+    PickHint hint = hint_of_contest(r);
     Space space;
     Schedule best;
     int first = r->n_entries;
@@ -221,7 +197,7 @@ static void print_race(Contest *r, const Measured *m)
         buf_printf(
             &out,
             "\n%s, %d threads, %s; %d blocks of %d rounds, %d flipped; seed %llu; roof: %s\n",
-            r->machine.brand, r->place.n_threads, r->place.cold ? "cold" : "hot", m->n_blocks,
+            r->machine.brand, r->place.n_threads, regime_name[r->place.cold], m->n_blocks,
             m->n_rounds, flipped, (unsigned long long)r->o->seed,
             r->place.cold ? "FMA rate and read bandwidth of a ring" : "FMA rate");
         if (r->rivals.open) {
@@ -272,7 +248,9 @@ static void race(Env *e, void *arg)
     if (!(r->place.pool = pool_new(r->place.n_threads, &err))) {
         fail_err(e, &err);
     }
-    r->naive = r->o->kernel ? model_kernel(r) : product_kernel(r);
+    r->syms[0] = r->o->m;
+    r->naive = r->o->kernel ? model_kernel(r)
+                            : kernel_of_shape(e, r->o->m, r->o->n, r->o->k, r->o->bf16);
     add_entries(r);
     prepare_entries(r, 0, &r->lib);
     if (r->o->n_sweep) {

@@ -62,7 +62,8 @@ typedef struct LibraryBench {
     const char *llama;   /* a GGUF file: in turns with llama-bench; NULL: not */
     const char *weights; /* the model's folder; NULL: the libraries' own */
     bool profile;        /* what each kernel takes, of the first */
-    double margin;       /* of --buckets; 0: that was not asked for */
+    bool buckets;        /* of the model: which lengths of prompts share a program */
+    double margin;       /* of regret, with buckets */
     PackOptions pack;
     FirstUse first;
     int n_threads; /* 0: as the libraries say */
@@ -74,8 +75,9 @@ void library_bench_find(Env *e, LibraryBench *o); /* fills lib[0] */
 void bench_library(Env *e, void *options);        /* a LibraryBench */
 void bench_profile(Env *e, void *options);
 void bench_llama(Env *e, void *options);
-/* Keeps a race in the database that has both builds; by_work: N_LIBRARY_WORKS of two sides each. */
-void bench_record(Env *e, const LibraryBench *o, const Machine *machine,
+/* Keeps a race in the database that has both builds; n_threads: of either; by_work: N_LIBRARY_WORKS of two
+ * sides each. */
+void bench_record(Env *e, const LibraryBench *o, const Machine *machine, const int n_threads[2],
                   const Measured *by_work);
 void bench_buckets(Env *e, void *options); /* bench_buckets.c: of the model, not of a library */
 

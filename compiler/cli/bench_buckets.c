@@ -186,17 +186,21 @@ static void keep_rows(Env *e, void *arg)
     buckets_store(k->db, &at, &k->r->t, &k->r->choice);
 }
 
-static void keep(Env *e, BucketRace *r)
+static void keep_body(Env *e, void *arg)
 {
-    Keeping k = {.r = r};
+    Keeping *k = arg;
     Err err;
-    k.db = db_open(e, r->o->first.db, DB_WRITE, &err);
-    if (!k.db) {
+    k->db = db_open(e, k->r->o->first.db, DB_WRITE, &err);
+    if (!k->db) {
         fail_err(e, &err);
     }
-    db_transact(k.db, keep_rows, &k);
-    fprintf(stderr, "Kept in %s for builds of this model here.\n", db_path(k.db));
-    db_close(k.db);
+    db_transact(k->db, keep_rows, k);
+    fprintf(stderr, "Kept in %s for builds of this model here.\n", db_path(k->db));
+}
+
+static void close_db(void *arg)
+{
+    db_close(((Keeping *)arg)->db);
 }
 
 static void race(Env *e, void *arg)
@@ -207,7 +211,7 @@ static void race(Env *e, void *arg)
     run_race(e, r);
     print_race(e, r);
     if (!r->o->first.no_db) {
-        keep(e, r);
+        env_finally(e, keep_body, close_db, &(Keeping){.r = r});
     }
 }
 

@@ -195,16 +195,18 @@ static void open_probes(Env *e, LibraryRace *r, int n_threads)
               r->pool);
 }
 
-static void print(Env *e, LibraryRace *r, int n_threads)
+static void print(Env *e, LibraryRace *r, const int n_threads[2])
 {
+    bool differ = r->n == 2 && n_threads[0] != n_threads[1];
+    const char *also = differ ? arena_printf(&e->model, " and %d", n_threads[1]) : "";
     Buf out;
     buf_init(&out, &e->model);
     table_print(&r->table, r->o->format, &out);
     if (r->o->format == FORMAT_TEXT || r->o->format == FORMAT_MD) {
         buf_printf(&out,
-                   "\n%s, %d threads, seed %llu; spread: quartiles; probe: a ring's read "
+                   "\n%s, %d%s threads, seed %llu; spread: quartiles; probe: a ring's read "
                    "bandwidth, beside\n",
-                   r->machine.brand, n_threads, (unsigned long long)r->o->seed);
+                   r->machine.brand, n_threads[0], also, (unsigned long long)r->o->seed);
         buf_str(&out, r->n < 2
                           ? ""
                           : "Where memory lies is drawn once for all rounds of a process, and "
@@ -221,13 +223,14 @@ static void race(Env *e, void *arg)
         "#at least", "#at most", "rounds won",  "#p"};
     LibraryRace *r = arg;
     Measured m[N_LIBRARY_WORKS] = {{0}};
+    int n_threads[2];
     machine_read(e, "", &r->machine);
     r->n = r->o->lib[1] ? 2 : 1;
     for (int i = 0; i < r->n; i++) {
         library_side_open(e, r->o, i, &r->side[i]);
+        n_threads[i] = r->o->n_threads ? r->o->n_threads : r->side[i].built.facts->n_threads;
     }
-    int n_threads = r->o->n_threads ? r->o->n_threads : r->side[0].built.facts->n_threads;
-    open_probes(e, r, n_threads);
+    open_probes(e, r, n_threads[0]);
     table_init(&r->table, &e->model, "library", (int)countof(columns) - (r->n == 2 ? 0 : 5),
                columns);
     for (int i = 0; i < N_LIBRARY_WORKS; i++) {
@@ -239,7 +242,7 @@ static void race(Env *e, void *arg)
     }
     print(e, r, n_threads);
     if (r->n == 2) {
-        bench_record(e, r->o, &r->machine, m);
+        bench_record(e, r->o, &r->machine, n_threads, m);
     }
 }
 

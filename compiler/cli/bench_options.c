@@ -4,6 +4,7 @@
 
 #include "cli/bench.h"
 #include "tuner/buckets.h"
+#include "tuner/cli/tune.h"
 
 enum {
     KEY_SHAPE = 900,
@@ -35,8 +36,7 @@ static const struct argp_option options[] = {
     {"lib", KEY_LIB, "FILE", 0,
      "instead of MODEL's own: this model.so that `nanocompile build` made; its weights are "
      "those of MODEL, "
-     "else where they "
-     "lay then",
+     "else where they lay then",
      0},
     {"vs", KEY_VS, "FILE", 0, "of a library: and this one, in turns with it", 0},
     {"vs-llama", KEY_LLAMA, "GGUF", 0,
@@ -66,15 +66,9 @@ static const struct argp_option options[] = {
 
 static void parse_shape(struct argp_state *state, BenchOptions *o, const char *text)
 {
-    long long m, n, k;
-    char extra;
-    if (sscanf(text, "m=%lld,n=%lld,k=%lld%c", &m, &n, &k, &extra) != 3 || m < 1 || n < 1 ||
-        k < 1 || m > 1 << 20 || n > 1 << 24 || k > 1 << 20) {
+    if (!shape_parse(text, &o->m, &o->n, &o->k)) {
         argp_error(state, "--shape takes m=M,n=N,k=K, each 1 or more, not '%s'", text);
     }
-    o->m = m;
-    o->n = n;
-    o->k = k;
 }
 
 /* A library: one that was named, or the model's. */
@@ -96,9 +90,9 @@ static void check_options(struct argp_state *state, const BenchOptions *o)
                           "a model alone");
     } else if ((l->lib[1] != NULL) + (l->llama != NULL) + l->profile > 1) {
         argp_error(state, "one of --vs, --vs-llama and --profile");
-    } else if (l->margin != 0 && (!wants_library(o) || l->lib[0] || l->lib[1] || l->llama ||
-                                  l->profile || l->pack.wanted || l->margin < 0)) {
-        argp_error(state, "--buckets goes with a model alone, and takes a percentage");
+    } else if (l->buckets && (!wants_library(o) || l->lib[0] || l->lib[1] || l->llama ||
+                              l->profile || l->pack.wanted || !(l->margin > 0))) {
+        argp_error(state, "--buckets goes with a model alone, and takes a percentage above 0");
     } else if (l->lib[1] && l->pack.file) {
         argp_error(state, "with --vs each library has its own --pack-file");
     } else if (!wants_library(o) && !o->peaks && !o->m && !o->kernel) {
@@ -110,7 +104,6 @@ static void check_options(struct argp_state *state, const BenchOptions *o)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    static const char *const regimes[] = {"hot", "cold"};
     BenchOptions *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
@@ -125,6 +118,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_LLAMA: o->library.llama = arg; return 0;
     case KEY_PROFILE: o->library.profile = true; return 0;
     case KEY_BUCKETS:
+        o->library.buckets = true;
         o->library.margin = arg ? option_real(state, "buckets", arg) / 100 : BUCKETS_MARGIN;
         return 0;
     case 's':
@@ -136,7 +130,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_SWEEP: o->n_sweep = (int)option_int(state, "sweep", arg, 1, 10000); return 0;
     case KEY_THREADS: o->n_threads = (int)option_int(state, "threads", arg, 1, 4096); return 0;
-    case KEY_REGIME: o->cold = option_choice(state, "regime", arg, 2, regimes); return 0;
+    case KEY_REGIME:
+        o->cold = option_choice(state, "regime", arg, N_REGIMES, regime_name) == REGIME_COLD;
+        return 0;
     case KEY_NAIVE: o->naive = true; return 0;
     case KEY_BLOCKS: o->n_blocks = (int)option_int(state, "blocks", arg, 1, 10000); return 0;
     case KEY_SEED: o->seed = option_seed(state, arg); return 0;
@@ -176,10 +172,10 @@ int cmd_bench(int argc, char **argv)
         l->n_blocks = o.n_blocks;
         l->seed = o.seed;
         l->format = o.format;
-        return cli_run(l->margin > 0 ? bench_buckets
-                       : l->llama    ? bench_llama
-                       : l->profile  ? bench_profile
-                                     : bench_library,
+        return cli_run(l->buckets   ? bench_buckets
+                       : l->llama   ? bench_llama
+                       : l->profile ? bench_profile
+                                    : bench_library,
                        l);
     }
     return cli_run(bench_kernels, &o);

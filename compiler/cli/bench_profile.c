@@ -2,7 +2,6 @@
  * kernel at one place of a layer are one row: what a projection takes, and in each layer. Rows of
  * kinds sum over those. A call's time reaches from the end of the call before to its own: joins,
  * waits and the loop are in it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench.h"

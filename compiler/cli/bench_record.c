@@ -1,13 +1,16 @@
 /* bench_record.c - what `bench --lib A --vs B` measured, kept beside the builds that A and B are of: the cells of an
- * experiment whose name has the two builds' ids. A line for each kind of work; its columns are the time of
- * either side, how many times as fast A was, and every round of both, from which the rest follows.
+ * experiment whose name has the two builds' ids. A line for each kind of work; its columns are the threads and
+ * the time of either side, how many times as fast A was, and every round of both, from which the rest follows.
  * `report builds A B` shows it. A library that no build of the database made is not recorded. */
+#include <math.h>
+
 #include "cli/bench.h"
 #include "cli/build.h"
 
 typedef struct Recording {
     const LibraryBench *o;
     const Machine *machine;
+    const int *n_threads;
     const Measured *m; /* by work; without blocks: it was not done */
     int64_t build[2];
     Db *db;
@@ -58,6 +61,8 @@ static void put_work(Env *e, Recording *r, const LibraryWork *w, const Measured 
         Summary s = measure_summary(e, m, side);
         put(r, side ? "b" : "a", "ns",
             (Interval){.median = s.median_ns, .lo = s.q1_ns, .hi = s.q3_ns});
+        put(r, side ? "threads of b" : "threads of a", "threads",
+            (Interval){.median = r->n_threads[side], .lo = NAN, .hi = NAN});
     }
     put(r, "times as fast", "ratio", measure_ratio(e, m, 1, 0));
     put_rounds(e, r, m);
@@ -80,6 +85,13 @@ static void put_all(Env *e, void *arg)
     }
 }
 
+static void close_record(void *arg)
+{
+    Recording *r = arg;
+    db_close(r->db);
+    r->db = NULL;
+}
+
 static void record(Env *e, void *arg)
 {
     Recording *r = arg;
@@ -94,7 +106,7 @@ static void record(Env *e, void *arg)
     if (!r->db || r->build[0] == DB_NONE || r->build[1] == DB_NONE) {
         return;
     }
-    db_close(r->db);
+    close_record(r);
     if (!(r->db = db_open(e, r->o->first.db, DB_WRITE, &err))) {
         fail_err(e, &err);
     }
@@ -103,20 +115,15 @@ static void record(Env *e, void *arg)
             (long long)r->build[0], (long long)r->build[1]);
 }
 
-static void close_record(void *arg)
-{
-    db_close(((Recording *)arg)->db);
-}
-
 static void record_finally(Env *e, void *arg)
 {
     env_finally(e, record, close_record, arg);
 }
 
-void bench_record(Env *e, const LibraryBench *o, const Machine *machine,
+void bench_record(Env *e, const LibraryBench *o, const Machine *machine, const int n_threads[2],
                   const Measured *by_work)
 {
-    Recording r = {.o = o, .machine = machine, .m = by_work};
+    Recording r = {.o = o, .machine = machine, .n_threads = n_threads, .m = by_work};
     if (!env_try(e, record_finally, &r)) {
         fprintf(stderr, "This race is not recorded: %s\n", e->err.text);
     }

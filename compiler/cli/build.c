@@ -214,7 +214,7 @@ static const char doc[] =
     "source and a header. Says which schedule each call site got: hit (the database's, with "
     "its "
     "evidence), kept (tuned, and nothing was faster than the default), imported, miss, stale, "
-    "refused, default; and why.\v"
+    "refused, default, naive; and why.\v"
     "The library opens the weights where they lay when it was built, or in the folder that "
     "nc_open is "
     "told; it refuses other ones. `nanocompile run --lib DIR/model.so` runs it.\n\n"

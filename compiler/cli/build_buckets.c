@@ -57,7 +57,7 @@ static void use_measured(Env *e, const Building *b, LibraryOptions *lo)
     lo->bucket = arena_dup(&e->model, c.bucket, sizeof *c.bucket * (size_t)c.n);
     lo->n_buckets = c.n;
     lo->buckets_why =
-        arena_printf(&e->model, "measured: the worst regret is %.1f%% (margin %.0f%%)",
+        arena_printf(&e->model, "measured: the worst regret is %.1f%% (margin %.3g%%)",
                      c.worst * 100, c.margin * 100);
 }
 

@@ -161,12 +161,10 @@ static const char *command_of(Env *e, const BuildOptions *o)
 static DbBuild build_row(Env *e, const Store *s)
 {
     DbBuild row;
-    struct timespec now;
     DbMachine machine = s->p->here.db_machine;
     DbToolchain toolchain = s->p->here.db_toolchain;
-    os.clock_gettime(CLOCK_REALTIME, &now);
     db_blank(DB_T_BUILD, &row);
-    row.started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec - (int64_t)s->took_ns;
+    row.started_ns = os_wall_ns() - (int64_t)s->took_ns;
     row.took_ns = (int64_t)s->took_ns;
     row.version = NC_VERSION;
     row.machine = db_put_machine(s->db, &machine);

@@ -3,7 +3,6 @@
  * machine code. Changes nothing; a database that is not there is an answer too. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/explain.h"
 #include "tuner/cli/tune.h"

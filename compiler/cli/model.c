@@ -55,6 +55,8 @@ static void check_options(struct argp_state *state, const ModelOptions *o)
     } else if (o->lib && (o->engine || o->f32 || first_use_given(&o->first))) {
         argp_error(state, "--lib runs what was built: no --by, --without, --naive, --panels, "
                           "--f32, --db, --no-db or --context");
+    } else if (o->library && o->engine) {
+        argp_error(state, "--by lib goes without --without, --naive and --panels");
     } else if (o->engine && (o->pack.wanted || first_use_given(&o->first))) {
         argp_error(state, "--pack-file, --pack-copy, --pack-check, --db, --no-db and "
                           "--context are for libraries: no --by, --without, --naive or "
@@ -77,6 +79,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'm': o->dir = arg; return 0;
     case KEY_BY:
         by = option_choice(state, "by", arg, countof(ways), ways);
+        o->library = by == 0;
         o->engine = by > 0;
         o->way = by > 0 ? (EngineWay)(by - 1) : BY_C;
         return 0;

@@ -32,6 +32,7 @@ const char *first_use_library(Env *e, const FirstUse *f, const char *dir);
 typedef struct ModelOptions {
     const char *dir; /* NULL: the model that comes with the program, or the library's own */
     const char *lib; /* a built library to run; NULL: that of its first use, or an engine */
+    bool library;    /* --by lib was said */
     bool engine;     /* not as a library: its parts are compiled one by one */
     EngineWay way;   /* of an engine */
     bool blas;

@@ -43,8 +43,7 @@ static void say(void *ctx, const char *sentence)
 
 void pack_use(Env *e, const PackOptions *p, const char *lib, nc_options *o)
 {
-    size_t len = strlen(lib);
-    len -= len > 3 && !strcmp(lib + len - 3, ".so") ? 3 : 0;
+    size_t len = strlen(lib) - (text_ends_with(lib, ".so") ? 3 : 0);
     if (p->wanted) {
         o->pack = p->file ? p->file : arena_printf(&e->model, "%.*s.pack", (int)len, lib);
         o->pack_copy = p->copy;

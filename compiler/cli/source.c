@@ -110,17 +110,11 @@ unsigned source_without(const Source *s)
     return (s->without | serving) & ~s->with;
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcmp(s + n - m, end);
-}
-
 bool source_is_text(const Source *s)
 {
     struct stat st;
     bool folder = !os.stat(s->path, &st) && S_ISDIR(st.st_mode);
-    return !folder && !ends_with(s->path, ".json");
+    return !folder && !text_ends_with(s->path, ".json");
 }
 
 Graph *source_graph(Env *e, const Source *s)

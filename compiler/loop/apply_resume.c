@@ -3,19 +3,15 @@
  * changes and no bit. needs: one f32 sum, stored to one f32 element. */
 #include "loop/apply_int.h"
 
-static const Stmt *only_store(Apply *a, const Phase *p)
+static void need_one_store(Apply *a, const Phase *p)
 {
-    const Stmt *store = NULL;
+    int n = 0;
     for (int i = 0; i < p->finish.n; i++) {
-        if (p->finish.at[i].kind == STMT_STORE && store) {
-            refuse(a, "the phase stores more than one element");
-        }
-        store = p->finish.at[i].kind == STMT_STORE ? &p->finish.at[i] : store;
+        n += p->finish.at[i].kind == STMT_STORE;
     }
-    if (!store) {
-        refuse(a, "the phase stores nothing");
+    if (n != 1) {
+        refuse(a, "the phase stores %s", n ? "more than one element" : "nothing");
     }
-    return store;
 }
 
 static void need_one_sum(Apply *a, const Phase *p)
@@ -26,7 +22,7 @@ static void need_one_sum(Apply *a, const Phase *p)
     if (p->acc.n > 1) {
         refuse(a, "there are %d accumulators, and the output has room for one", p->acc.n);
     }
-    only_store(a, p);
+    need_one_store(a, p);
     Dtype sum = a->k->nest.var.at[p->acc.at[0].var].dtype, out = a->k->operand.at[0].dtype;
     if (sum != DT_F32 || out != DT_F32) {
         refuse(a, "a sum of %s cannot wait in an output of %s: only f32 can", dtype_name(sum),

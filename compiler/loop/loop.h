@@ -221,7 +221,7 @@ typedef struct ExprStyle {
 void expr_print(Buf *out, const ExprStyle *style, const void *ctx, const Expr *x);
 void print_f32(Buf *out, float f); /* a finite float as a C literal, exact: 0.0f -0x1.8p+1f */
 
-/* ---- interp.c: the second oracle: runs a nest without a C compiler ----------------------------- */
+/* ---- interp.c, interp_code.c: the second oracle: runs a nest without a C compiler ----------------------------- */
 /* Same ABI as emitted C, plus element counts: every access is checked. Returns 0 or the FAIL code; an
  * access out of bounds fails with E_RANGE, naming operand and index. */
 int nest_run(Env *e, const Kernel *k, void *const *params, const int64_t *n_elems,

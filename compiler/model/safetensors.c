@@ -271,12 +271,6 @@ bool checkpoint_there(Env *e, const char *dir)
     return in_folder(e, dir) != NULL;
 }
 
-static bool ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s), k = strlen(tail);
-    return n >= k && strcmp(s + n - k, tail) == 0;
-}
-
 static void open_path(Env *e, void *arg)
 {
     Checkpoint *c = arg;
@@ -291,7 +285,7 @@ static void open_path(Env *e, void *arg)
             fail(e, E_IO, "%s holds neither %s nor %s.", folder, names[0], names[1]);
         }
     }
-    if (ends_with(c->path, ".json")) {
+    if (text_ends_with(c->path, ".json")) {
         open_index(e, c, c->path);
     } else {
         add_shard(e, c, c->path);

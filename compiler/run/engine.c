@@ -63,8 +63,8 @@ static void compile_variant(Env *e, const Engine *g, VariantId id, Variant *v)
                      .target = g->o.target};
     if (id == ONE_TOKEN) {
         compile_one_token(&v->c);
-        v->c.hint.in_place =
-            true; /* panels are each variant's own, for a single row not worth it */
+        /* panels are each variant's own, for a single row not worth it */
+        v->c.hint.in_place = true;
     }
     v->program = compile_model(&v->c, v->graph);
 }
@@ -86,11 +86,10 @@ static void prepare(Env *e, void *arg)
     Variant *v = &g->variant[p->id];
     v->graph = qwen2_build(e, &g->config, -1, p->id != ALL_ROWS);
     weights_mark(g->weights, v->graph);
-    if (g->o.way != BY_INTERP) {
-        compile_variant(e, g, p->id, v);
-    }
     if (g->o.way == BY_INTERP) {
         widen_all(e, g->weights);
+    } else {
+        compile_variant(e, g, p->id, v);
     }
     if (g->o.way == BY_C) {
         library_build(e, v->program, g->o.n_threads, g->o.stop, &v->lib);

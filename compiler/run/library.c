@@ -31,7 +31,8 @@ static void compile_part(Env *e, const LibraryOptions *o, LibraryPart *part)
     part->program = compile_model(&c, g);
 }
 
-/* What the bucket before leaves: those with the same `most` take each other's place. */
+/* What the bucket before leaves: those with the same `most` take each other's place. A context of
+ * one position leaves nothing. */
 static int64_t least_tokens(const LibraryParts *l, int64_t most)
 {
     int64_t least = 2;
@@ -39,7 +40,7 @@ static int64_t least_tokens(const LibraryParts *l, int64_t most)
         int64_t before = l->part[i].max_tokens;
         least = before < most ? before + 1 : least;
     }
-    return least;
+    return least < most ? least : most;
 }
 
 static void add_buckets(Env *e, const LibraryOptions *o, LibraryParts *l)

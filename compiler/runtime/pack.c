@@ -135,14 +135,15 @@ static PackState look_at_header(const NcTables *t, int fd, const char **why)
                : judge(PACK_STALE, "its length is another", why);
 }
 
-/* Does the payload have its sums? Fills `to`, where that is not NULL. */
-static bool payload_whole(const uint8_t *file, void *to, const nc_options *o, Pool *pool)
+/* Does the payload, as long as the tables say, have its sums? Fills `to`, where that is not NULL. */
+static bool payload_whole(const uint8_t *file, int64_t n_bytes, void *to, const nc_options *o,
+                          Pool *pool)
 {
     PackHeader h;
     memcpy(&h, file, sizeof h);
     const uint8_t *payload = file + PACK_HEADER;
-    return weights_print(payload, h.n_bytes, 0) == h.print &&
-           ((!to && !o->pack_check) || pass_over(payload, to, h.n_bytes, o, pool) == h.sum);
+    return weights_print(payload, n_bytes, 0) == h.print &&
+           ((!to && !o->pack_check) || pass_over(payload, to, n_bytes, o, pool) == h.sum);
 }
 
 /* The mapping becomes the weights' memory, or its copy does. */
@@ -156,7 +157,7 @@ static PackState take_payload(uint8_t *file, const NcTables *t, const nc_options
         os.munmap(file, all);
         return judge(PACK_FOREIGN, "there is no memory for a copy", why);
     }
-    bool whole = payload_whole(file, copy, o, pool);
+    bool whole = payload_whole(file, payload, copy, o, pool);
     if (copy || !whole) {
         os.munmap(file, all);
     }

@@ -2,7 +2,6 @@
  * back to the default's choice, all else as it is; where the rest forbids that choice, the nearest that
  * it allows. With `all` it meets every other choice of every knob. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "tuner/cli/duels.h"
 

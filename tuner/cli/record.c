@@ -1,8 +1,6 @@
 /* record.c - what a run is, into the database: the command, the machine, the compiler, the constants, and the
  * tasks with all that is known of them before anything is measured. What happens in a task's session is
  * recorded by tuner/record.c. */
-#include <string.h>
-
 #include "tuner/cli/tune.h"
 
 /* ---- the run ------------------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
  * summary in words for each task; the evidence is in the database. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tuner/cli/duels.h"
 #include "tuner/cli/run.h"

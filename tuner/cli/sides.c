@@ -139,12 +139,6 @@ static Schedule of_file(Contest *c, const char *path)
     fail(e, E_INPUT, "%s has no row for this kernel at these sizes.", path);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && !strcmp(text + n - m, end);
-}
-
 int side_add_word(Contest *c, const char *word, const char *given)
 {
     static const struct {
@@ -157,7 +151,7 @@ int side_add_word(Contest *c, const char *word, const char *given)
             return side_add(c, word, &s);
         }
     }
-    bool is_file = ends_with(word, ".sched");
+    bool is_file = text_ends_with(word, ".sched");
     Schedule s = is_file ? of_file(c, word) : parsed(c->w->e, word);
     return side_add(c, is_file ? word : given, &s);
 }
