@@ -82,10 +82,7 @@ Test(base_buf, json_replaces_what_is_no_utf8)
     for (size_t i = 0; i < countof(bad); i++) {
         buf_clear(&buf);
         buf_json(&buf, bad[i], strlen(bad[i]));
-        int n = 0;
-        for (const char *s = buf.at; (s = strstr(s, "\\ufffd")); s++) {
-            n++;
-        }
+        int n = how_often(buf.at, "\\ufffd");
         cr_assert_eq(n, replaced[i], "%zu: %s", i, buf.at);
         cr_assert_eq(buf.len, 2 + 6 * (size_t)n);
     }

@@ -7,17 +7,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-const char product_kernel[] = "kernel matmul\n"
-                              "y: f32[45*s0]\n"
-                              "a: f32[37*s0]\n"
-                              "b: const f32[1665]\n"
-                              "axis m space s0\n"
-                              "axis n space 45\n"
-                              "axis k reduce 37\n"
-                              "phase m n k\n"
-                              "    acc0: f32 = 0.0f -> acc0 + a[m*37 + k] * b[k + n*37]\n"
-                              "    y[m*45 + n] = acc0\n";
-
 static const char prelude[] =
     "#define _GNU_SOURCE\n"
     "#include <fcntl.h>\n#include <math.h>\n#include <signal.h>\n#include <stdint.h>\n"

@@ -3,10 +3,9 @@
 #ifndef NC_TESTS_CHILD_UTIL_H
 #define NC_TESTS_CHILD_UTIL_H
 
+#include "tests/loop_util.h" /* product_text */
 #include "tests/run_util.h"
 #include "tuner/tuner_int.h"
-
-extern const char product_kernel[]; /* y[s0, 45] = a[s0, 37] b[45, 37]^T, b constant */
 
 typedef struct Lab {
     Workshop w;

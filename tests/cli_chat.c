@@ -113,7 +113,7 @@ Test(cli_chat, a_turn_feeds_only_what_is_new)
     Talked t = TALK(&env, "Hello there\n\nWhat now?\r\nAnd then?", "chat", "-m",
                     folder((Made){0}), "--max-tokens", "10", "--temperature", "0");
     cr_assert_eq(t.status, 0, "%s", t.told);
-    cr_assert_eq(times(t.told, " prompt tokens"), 3, "the empty line is no message: %s",
+    cr_assert_eq(how_often(t.told, " prompt tokens"), 3, "the empty line is no message: %s",
                  t.told);
     cr_expect_eq(n_fed(t.told, 0),
                  n_tokens("<|im_start|>system\n" SYSTEM "<|im_end|>\n<|im_start|>user\n"
@@ -173,9 +173,10 @@ Test(cli_chat, a_full_context_says_so_and_reset_helps)
                     folder((Made){.config = short_context()}), "--max-tokens", "100",
                     "--temperature", "0");
     cr_expect_eq(t.status, 0);
-    cr_expect_eq(times(t.told, "[the context of 64 positions is full; /reset starts again]"), 3,
-                 "%s", t.told);
-    cr_expect_eq(times(t.told, "[your message was taken back]"), 1, "%s", t.told);
+    cr_expect_eq(
+        how_often(t.told, "[the context of 64 positions is full; /reset starts again]"), 3,
+        "%s", t.told);
+    cr_expect_eq(how_often(t.told, "[your message was taken back]"), 1, "%s", t.told);
     size_t half =
         strlen(t.said) / 2; /* the second message got no answer, the third that of the first */
     cr_assert_gt(half, 4u);
@@ -219,7 +220,7 @@ Test(cli_chat, elsewhere_ctrl_c_ends_the_program)
     live_interrupt(&l);
     cr_expect_eq(live_end(&l), 130, "%s", l.told.at);
     cr_expect_eq(l.said.at[l.said.len - 1], '\n');
-    cr_expect_eq(times(l.told.at, " prompt tokens"), 1, "%s", l.told.at);
+    cr_expect_eq(how_often(l.told.at, " prompt tokens"), 1, "%s", l.told.at);
     cr_expect(strstr(l.told.at, "nanocompile: Stopped.\n"), "%s", l.told.at);
 }
 

@@ -2,6 +2,7 @@
  * field that differs, what went stale or is not legal any more, the code that comes out. Databases are
  * recorded by hand, for this machine and its compiler. */
 #include "tests/cli_util.h"
+#include "tests/db_fixture.h"
 #include "tests/db_util.h"
 #include "tuner/evidence.h"
 
@@ -15,33 +16,23 @@
     "y = matmul x, t\nreturn y=y\n"
 #define WINNER "split n 8 pad; order m n.o k n.i; vec n.i; fma; pack b n.o,k,n.i"
 
-static Env env;
-static TempDir dir;
-static const char *graph, *path;
+static const char *graph;
 static DbMachine machine;
 static DbToolchain toolchain;
 
-static void start(void)
+static void begin(void)
 {
     Machine m;
     Toolchain tc;
-    env_init(&env);
-    dir = temp_dir();
+    start();
     graph = file_in(&env, &dir, "product.ncg", PRODUCT);
-    path = arena_str(&env.model, temp_path(&dir, "s.db"));
     machine_read(&env, "", &m);
     toolchain_find(&env, &tc);
     db_machine_here(&env, &env.model, "", &m, &machine);
     toolchain = toolchain_row(&env.model, &tc);
 }
 
-static void stop(void)
-{
-    temp_remove(&dir);
-    env_release(&env);
-}
-
-TestSuite(cli_explain, .init = start, .fini = stop, .timeout = 300);
+TestSuite(cli_explain, .init = begin, .fini = stop, .timeout = 300);
 
 /* Behind these words: the product on two threads, at 64 rows, where the story took place. */
 #define ASK(...) \

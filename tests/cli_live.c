@@ -124,18 +124,9 @@ void live_wait_said(Live *l, size_t n_bytes)
     }
 }
 
-int times(const char *text, const char *words)
-{
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, words)); at += strlen(words)) {
-        n++;
-    }
-    return n;
-}
-
 void live_wait_told(Live *l, int n, const char *words)
 {
-    while (times(l->told.at, words) < n) {
+    while (how_often(l->told.at, words) < n) {
         cr_assert(more(l), "it ended without '%s': %s", words, l->told.at);
     }
 }

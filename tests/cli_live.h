@@ -32,7 +32,6 @@ typedef struct Talked {
 Talked talk(Env *e, const char *in, const char *const *words);
 #define TALK(e, in, ...) talk((e), (in), (const char *const[]){__VA_ARGS__, NULL})
 
-int times(const char *text, const char *words); /* how often they are in it */
 void says(Talked t, const char *words);  /* status 0, and these words on standard output */
 void tells(Talked t, const char *words); /* the same on standard error */
 /* This status, one sentence (with usage, status 2: the first of several) that holds these

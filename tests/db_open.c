@@ -3,13 +3,12 @@
  * was; reading works wherever the rows can be read, and leaves nothing behind. */
 #include "tests/db_fixture.h"
 #include "tests/db_util.h"
+#include "tests/place_util.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -100,30 +99,17 @@ Test(db_open, odd_paths_are_only_paths)
 
 /* ---- what is none, CASES 17 ---- */
 
-static void stays(const char *text, size_t len, const char *words)
+static void stays(const char *bytes, size_t n, const char *words)
 {
-    FILE *f = fopen(path, "w");
-    cr_assert(f && fwrite(text, 1, len, f) == len && fclose(f) == 0);
-    both_refuse(words);
-    char *now;
-    size_t now_len;
-    cr_assert(os_read_file(&env.model, path, 1 << 20, &now, &now_len, NULL));
-    cr_expect(now_len == len && !memcmp(now, text, len), "the file was changed");
-    cr_expect_eq(folder_entries(dir.path), 1, "something was left beside it");
+    stays_as_it_is(&env, path, bytes, n, both_refuse, words);
 }
 
 Test(db_open, acceptance_10_files_that_are_no_database)
 {
-    char noise[8192];
-    Rng r;
-    rng_seed(&r, 1);
-    for (size_t i = 0; i < sizeof noise; i++) {
-        noise[i] = (char)rng_u64(&r);
-    }
     stays("", 0, "is empty");
     stays("x", 1, "too short");
     stays("<html>login</html>", 18, "too short");
-    stays(noise, sizeof noise, "not made by SQLite");
+    stays(noise_bytes(&env.model, 8192, 1), 8192, "not made by SQLite");
     stays("SQLite format 3", 16, "database of another program");
 }
 
@@ -199,21 +185,6 @@ Test(db_open, damage_in_the_middle_is_found)
 }
 
 /* ---- permissions, as another user ---- */
-
-/* As nobody where this is root, whom no mode bits stop. */
-static void drop_root(void)
-{
-    if (geteuid() == 0 && setresuid(65534, 65534, 0)) {
-        cr_skip_test("this process may not become another user");
-    }
-}
-
-static void regain_root(void)
-{
-    if (getuid() == 65534) {
-        cr_assert_eq(setresuid(0, 0, 0), 0);
-    }
-}
 
 /* What a reader finds, and that it left nothing. */
 static void reads_here(const char *told)
@@ -455,14 +426,10 @@ Test(db_open, acceptance_10_a_file_that_may_not_grow)
 Test(db_open, acceptance_10_a_full_disk)
 {
     const char *mounted = arena_str(&env.model, temp_path(&dir, "small"));
-    cr_assert_eq(mkdir(mounted, 0755), 0);
-    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-        mount("tmpfs", mounted, "tmpfs", 0, "size=700k")) {
-        cr_skip_test("file systems cannot be mounted here");
-    }
+    mount_at(mounted, 0, "size=700k");
     path = arena_printf(&env.model, "%s/schedules.db", mounted);
     fills_up("there is no room left on its disk");
-    umount2(mounted, MNT_DETACH);
+    unmount(mounted);
 }
 
 Test(db_open, no_room_for_a_new_one)

@@ -3,11 +3,10 @@
 #include "tests/cli_util.h"
 #include "tests/db_fixture.h"
 #include "tests/db_util.h"
+#include "tests/place_util.h"
 #include "tests/report_util.h"
 
-#include <sched.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,28 +47,15 @@ static void all_refuse(const char *words)
 
 /* ---- files that are no database, or not one that is known ---- */
 
-static void stays(const char *text, size_t len, const char *words)
+static void stays(const char *bytes, size_t n, const char *words)
 {
-    char *now;
-    size_t now_len;
-    FILE *f = fopen(path, "w");
-    cr_assert(f && fwrite(text, 1, len, f) == len && fclose(f) == 0);
-    all_refuse(words);
-    cr_assert(os_read_file(&env.model, path, 1 << 24, &now, &now_len, NULL));
-    cr_expect(now_len == len && !memcmp(now, text, len), "the file was changed");
-    cr_expect_eq(folder_entries(dir.path), 1, "something was left beside it");
+    stays_as_it_is(&env, path, bytes, n, all_refuse, words);
 }
 
 Test(db_programs, acceptance_10_nothing_and_random_bytes)
 {
-    char noise[8192];
-    Rng r;
-    rng_seed(&r, 5);
-    for (size_t i = 0; i < sizeof noise; i++) {
-        noise[i] = (char)rng_u64(&r);
-    }
     stays("", 0, "is empty");
-    stays(noise, sizeof noise, "not made by SQLite");
+    stays(noise_bytes(&env.model, 8192, 5), 8192, "not made by SQLite");
 }
 
 Test(db_programs, acceptance_10_cut_short)
@@ -97,18 +83,9 @@ static void become_nobody(void)
     cr_assert_eq(mkdir(cache, 0777), 0);
     cr_assert_eq(chmod(cache, 0777), 0);
     setenv("NANOCOMPILE_CACHE", cache, 1); /* of this test's process */
-    if (geteuid() == 0 && setresuid(65534, 65534, 0)) {
-        cr_skip_test("this process may not become another user");
-    }
+    drop_root();
     if (access(built_program(&env, "tune"), X_OK)) {
         cr_skip_test("another user may not run the programs where they lie");
-    }
-}
-
-static void become_root(void)
-{
-    if (getuid() == 65534) {
-        cr_assert_eq(setresuid(0, 0, 0), 0);
     }
 }
 
@@ -116,19 +93,17 @@ static void only_readers_go_on(mode_t file, mode_t folder, const char *words)
 {
     tell_at(&env, path, NULL);
     become_nobody();
-    become_root();
+    regain_root();
     cr_assert_eq(chmod(path, file), 0);
     cr_assert_eq(chmod(dir.path, folder), 0);
-    if (geteuid() == 0) {
-        cr_assert_eq(setresuid(65534, 65534, 0), 0);
-    }
+    drop_root();
     one_sentence(tunes("2trials"), words);
     one_sentence(SCHEDB(&env, "vacuum", "--db", path), words);
     is_sound(&env, path);
     shows(REPORT(&env, path, NULL), "matmul 64x32");
     shows(NC(&env, "explain", "--shape", "m=5,n=40,k=24", "--db", path),
           "No winner has this kernel");
-    become_root();
+    regain_root();
     cr_assert_eq(chmod(dir.path, 0755), 0);
 }
 
@@ -164,11 +139,7 @@ static const char *fill_up(const char *folder, off_t but)
 Test(db_programs, acceptance_10_a_disk_that_is_full_half_way)
 {
     const char *mounted = arena_str(&env.model, temp_path(&dir, "small"));
-    cr_assert_eq(mkdir(mounted, 0755), 0);
-    if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-        mount("tmpfs", mounted, "tmpfs", 0, "size=4m")) {
-        cr_skip_test("file systems cannot be mounted here");
-    }
+    mount_at(mounted, 0, "size=4m");
     path = arena_printf(&env.model, "%s/schedules.db", mounted);
     tell_at(&env, path, NULL);
     const char *ballast = fill_up(mounted, 60000);
@@ -176,5 +147,5 @@ Test(db_programs, acceptance_10_a_disk_that_is_full_half_way)
     shows(REPORT(&env, path, NULL), "matmul 64x32");
     cr_assert_eq(unlink(ballast), 0);
     is_sound(&env, path);
-    umount2(mounted, MNT_DETACH);
+    unmount(mounted);
 }

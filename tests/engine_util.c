@@ -63,13 +63,10 @@ static void make_scheduled(Env *e, void *arg)
     EngineOptions o = {.way = BY_C,
                        .n_threads = 2,
                        .picker = &m->picker,
-                       .hint = {.l1d_bytes = machine.l1d_bytes,
-                                .l2_bytes = machine.l2_bytes,
-                                .l3_bytes = machine.l3_bytes,
-                                .n_threads = 2,
-                                .in_place = made->in_place},
+                       .hint = hint_of_machine(&machine, 2),
                        .target = target_of(&machine),
                        .pool = m->pool};
+    o.hint.in_place = made->in_place;
     made->g = engine_new(e, &m->c, &m->w, &o);
 }
 

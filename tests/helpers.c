@@ -143,6 +143,15 @@ void fill_normal(float *p, size_t n, uint64_t seed)
     }
 }
 
+int how_often(const char *text, const char *part)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) {
+        n++;
+    }
+    return n;
+}
+
 int open_descriptors(void)
 {
     return folder_entries("/proc/self/fd");

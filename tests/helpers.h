@@ -44,6 +44,7 @@ Dim dim_of(Env *e, const char *text); /* parsed to its end */
 
 void fill_normal(float *p, size_t n, uint64_t seed); /* N(0, 1) */
 
+int how_often(const char *text, const char *part); /* it is in it */
 int open_descriptors(void);
 
 #endif

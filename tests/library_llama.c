@@ -52,11 +52,8 @@ Test(library_llama, both_do_the_same_work_in_turns)
     cr_expect(strstr(r.out, ",0.50,0.50,0.50,"), "%s", r.out);
     cr_expect(strstr(r.out, ",2 of 2,0.5"), "%s", r.out);
     const char *words = read_text(&env, asked);
-    int n = 0;
-    for (const char *at = words; (at = strstr(at, "-m x.gguf -t 1 ")); at++) {
-        n++;
-    }
-    cr_expect_eq(n, 2 * 4, "%s", words); /* decode at 512 does not fit its context */
+    cr_expect_eq(how_often(words, "-m x.gguf -t 1 "), 2 * 4, "%s",
+                 words); /* decode at 512 does not fit its context */
     cr_expect(strstr(words, "-p 128 -n 0 -d 0 -r 1 -o json"), "%s", words);
     cr_expect(strstr(words, "-p 0 -n 32 -d 16 -r 1 -o json"), "%s", words);
 }

@@ -86,24 +86,6 @@ Test(library_model, stories_give_the_interpreters_tokens_for_every_split)
 
 /* ---- the engine's bits --------------------------------------------------------------------------- */
 
-static void engine_for_bits(Env *e, void *arg)
-{
-    Engine **g = arg;
-    Machine machine;
-    Err err;
-    machine_read(e, "", &machine);
-    model.pool = pool_new(2, &err);
-    cr_assert(model.pool, "%s", err.text);
-    EngineOptions o = {.way = BY_C,
-                       .n_threads = 2,
-                       .picker = &defaults,
-                       .hint = hint_of_machine(&machine, 2),
-                       .target = target_of(&machine),
-                       .pool = model.pool};
-    o.hint.in_place = true;
-    *g = engine_new(e, &model.c, &model.w, &o);
-}
-
 static void same_bits(const float *got, const float *want, int64_t n, const char *what)
 {
     cr_assert(!memcmp(got, want, (size_t)n * sizeof *got), "%s: other bits", what);
@@ -112,9 +94,8 @@ static void same_bits(const float *got, const float *want, int64_t n, const char
 Test(library_model, logits_are_the_engines_bit_for_bit)
 {
     TestLibrary l;
-    Engine *g;
     open_scheduled(&l, TINY, 2);
-    must_work(&model.e, engine_for_bits, &g);
+    Engine *g = in_place_engine(&model);
     Ids ids = heldout_ids(&model.e, 60);
     int64_t v = model.c.vocab_size;
     same_bits(library_feed(&l, ids.at, 41, false), must_feed(g, ids.at, 41, false), v,

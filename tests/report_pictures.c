@@ -21,15 +21,6 @@ static void begin(void)
 
 TestSuite(report_pictures, .init = begin, .fini = stop, .timeout = 120);
 
-static int count_of(const char *text, const char *words)
-{
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, words)); at += strlen(words)) {
-        n++;
-    }
-    return n;
-}
-
 static const char *page(void)
 {
     const char *folder = arena_str(&env.model, temp_path(&dir, "page"));
@@ -56,11 +47,11 @@ Test(report_pictures, the_page_holds_every_report_and_needs_nothing_else)
     for (size_t i = 0; i < countof(words); i++) {
         cr_expect(strstr(html, words[i]), "no '%s'", words[i]);
     }
-    cr_expect_eq(count_of(html, "<svg "), count_of(html, "</svg>"));
-    cr_expect_geq(count_of(html, "<svg "), 5);
-    cr_expect_eq(count_of(html, "http"), count_of(html, "http://www.w3.org/2000/svg"));
+    cr_expect_eq(how_often(html, "<svg "), how_often(html, "</svg>"));
+    cr_expect_geq(how_often(html, "<svg "), 5);
+    cr_expect_eq(how_often(html, "http"), how_often(html, "http://www.w3.org/2000/svg"));
     cr_expect(!strstr(html, "<script") && !strstr(html, "<link") && !strstr(html, "<img"));
-    cr_expect_eq(count_of(html, "<table>"), count_of(html, "</table>"));
+    cr_expect_eq(how_often(html, "<table>"), how_often(html, "</table>"));
 }
 
 Test(report_pictures, what_the_database_says_is_text_and_not_markup)
@@ -116,8 +107,8 @@ Test(report_pictures, a_line_goes_through_its_points)
     cr_expect(strstr(svg, "<title>a &amp; b</title>"));
     /* The axis has 5% of air, so the ends are 274 / 1.1 x 0.05 = 12.5 from the frame. */
     cr_expect(strstr(svg, "d=\"M64.0 295.5L664.0 46.5\""), "%s", svg);
-    cr_expect_eq(count_of(svg, ">50</text>"), 0);
-    cr_expect_eq(count_of(svg, ">60</text>"), 1);
+    cr_expect_eq(how_often(svg, ">50</text>"), 0);
+    cr_expect_eq(how_often(svg, ">60</text>"), 1);
 }
 
 Test(report_pictures, plots_of_nothing_of_one_point_and_of_one_value_are_drawn)
@@ -127,10 +118,10 @@ Test(report_pictures, plots_of_nothing_of_one_point_and_of_one_value_are_drawn)
     svg_of(&p);
     p.line[0] = (Line){.x = x, .y = y, .n = 1, .points = true};
     p.n_lines = 1;
-    cr_expect_eq(count_of(svg_of(&p), "<circle"), 1);
+    cr_expect_eq(how_often(svg_of(&p), "<circle"), 1);
     p.line[0].n = 2;
     p.x_log = p.y_log = true;
-    cr_expect_eq(count_of(svg_of(&p), "<circle"), 2);
+    cr_expect_eq(how_often(svg_of(&p), "<circle"), 2);
     p = (Plot){.title = "t",
                .x_label = "x",
                .y_label = "y",
@@ -151,7 +142,7 @@ Test(report_pictures, ticks_are_round_and_steps_hold_their_value)
               .line = {{.x = x, .y = y, .n = 3, .steps = true}},
               .n_lines = 1};
     const char *svg = svg_of(&p);
-    cr_expect_eq(count_of(svg, ">0.5</text>"), 0, "%s", svg);
+    cr_expect_eq(how_often(svg, ">0.5</text>"), 0, "%s", svg);
     cr_expect(strstr(svg, ">1.2</text>") || strstr(svg, ">1.1</text>"), "%s", svg);
     cr_expect(strstr(svg, "H364.0V"), "%s", svg);
 }
@@ -166,8 +157,8 @@ Test(report_pictures, a_heat_map_says_each_ratio_and_what_was_not_tried)
     cr_expect(strstr(svg, "tile &lt;m&gt;"));
     cr_expect(strstr(svg, "fill=\"#1f6fb2\"") && strstr(svg, ">0.50</text>"), "%s", svg);
     cr_expect(strstr(svg, "fill=\"#d2691e\"") && strstr(svg, ">2.00</text>"), "%s", svg);
-    cr_expect_eq(count_of(svg, "not tried"), 1);
-    cr_expect_eq(count_of(svg, "<rect x="), 3);
+    cr_expect_eq(how_often(svg, "not tried"), 1);
+    cr_expect_eq(how_often(svg, "<rect x="), 3);
 }
 
 /* ---- gnuplot ---- */

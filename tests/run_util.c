@@ -1,13 +1,12 @@
 /* run_util.c - see run_util.h. */
 #include "tests/run_util.h"
+#include "tests/place_util.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <grp.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -208,19 +207,13 @@ Err as_other_user(Workshop *w, Body *body)
     return await_answer(pid, fd);
 }
 
-static bool mount_on_cache(const Workshop *w, unsigned long flags, const char *options)
-{
-    return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
-           !mkdir(w->cache_dir, 0777) && !mount("tmpfs", w->cache_dir, "tmpfs", flags, options);
-}
-
 Err on_tmpfs(Workshop *w, unsigned long flags, const char *options, Body *body)
 {
     int fd[2];
     cr_assert_eq(pipe(fd), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        answer(w, fd[1], mount_on_cache(w, flags, options), body);
+        answer(w, fd[1], mounted_at(w->cache_dir, flags, options), body);
     }
     return await_answer(pid, fd);
 }

@@ -378,6 +378,17 @@ Recorder log_recorder(Log *l)
                       .ties = log_ties};
 }
 
+LogEntry *log_entry(const Log *l, LogKind kind, int nth)
+{
+    for (int i = 0; i < l->entry.n; i++) {
+        if (l->entry.at[i].kind == kind && nth-- == 0) {
+            return &l->entry.at[i];
+        }
+    }
+    cr_assert_fail("no such entry");
+    return NULL;
+}
+
 /* ---- the log as a past ------------------------------------------------------------------- */
 
 /* The nth visible entry of a kind, of a duel; NULL: none. */
@@ -446,6 +457,11 @@ SessionPlan world_plan(World *w, const Task *task)
                          .builder = world_builder(w),
                          .seed = 1,
                          .stop = &w->stop};
+}
+
+double seven_is_faster(uint64_t index)
+{
+    return index == 7 ? log(0.8) : log(1.02 + 0.01 * (double)index);
 }
 
 const Task world_task = {.kernel = "", .n_threads = 2, .regime = REGIME_COLD};

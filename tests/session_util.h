@@ -87,11 +87,14 @@ void log_release(Log *l);
 Recorder log_recorder(Log *l);
 Past log_past(Log *l); /* its first `visible` entries */
 
+LogEntry *log_entry(const Log *l, LogKind kind, int nth); /* the nth of a kind; asserts */
+
 Pair pair_of(int b_e4); /* b takes so many hundredths of a percent of a */
 Pair pair_flagged(int b_e4, int flags);
 
 /* Forty candidates that equal the default, quiet, processes of a hundredth of a second. */
 World world_plain(void);
+double seven_is_faster(uint64_t index); /* for World.ln_time: alone, by a fifth */
 extern const Task world_task;
 /* A plan for the world; strategy, recorder, past, budget are set by the test. */
 SessionPlan world_plan(World *w, const Task *task);

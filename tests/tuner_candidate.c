@@ -9,7 +9,7 @@ static Lab lab;
 
 static void start(void)
 {
-    lab_init(&lab, product_kernel);
+    lab_init(&lab, product_text);
 }
 
 static void stop(void)

@@ -9,11 +9,6 @@
 
 TestSuite(tuner_confirm, .init = start, .fini = stop);
 
-static double seven_is_faster(uint64_t index)
-{
-    return index == 7 ? log(0.8) : log(1.02 + 0.01 * (double)index);
-}
-
 static const Trial *trial_of_index(const Log *l, uint64_t index)
 {
     for (int i = 0; i < l->entry.n; i++) {
@@ -326,17 +321,6 @@ Test(tuner_confirm, there_is_no_duel_in_a_second)
 
 /* ---- recorded decisions, made again ------------------------------------------------------ */
 
-static LogEntry *entry_of(LogKind kind, int nth)
-{
-    for (int i = 0; i < logged.entry.n; i++) {
-        if (logged.entry.at[i].kind == kind && nth-- == 0) {
-            return &logged.entry.at[i];
-        }
-    }
-    cr_assert_fail("no such entry");
-    return NULL;
-}
-
 static int processes_of_title(DuelProcess out[40])
 {
     int n = 0;
@@ -358,12 +342,13 @@ Test(tuner_confirm, all_that_was_recorded_follows_from_its_pairs)
     world.ln_time = five_alike;
     run(no_limit, 4);
     for (int i = 0; i < (int)world.n_candidates; i++) {
-        cr_assert(trial_recheck(&rules, &entry_of(LOG_TRIAL, i)->trial, &err), "%s", err.text);
+        cr_assert(trial_recheck(&rules, &log_entry(&logged, LOG_TRIAL, i)->trial, &err), "%s",
+                  err.text);
     }
     DuelProcess process[40];
     int n = processes_of_title(process);
     cr_assert(series_recheck(&rules, &logged.duel[0].series, process, n, &err), "%s", err.text);
-    const Calibrated *c = &entry_of(LOG_CALIBRATION, 0)->calibrated;
+    const Calibrated *c = &log_entry(&logged, LOG_CALIBRATION, 0)->calibrated;
     cr_assert(calibration_recheck(&rules, &c->result, c->process, c->n, 2, &err), "%s",
               err.text);
 }
@@ -376,7 +361,7 @@ Test(tuner_confirm, what_was_changed_afterwards_is_named)
     rules_init(&rules, &p);
     world.ln_time = seven_is_faster;
     run(no_limit, 3);
-    Trial *t = &entry_of(LOG_TRIAL, 0)->trial;
+    Trial *t = &log_entry(&logged, LOG_TRIAL, 0)->trial;
     for (int i = 0; i < t->process[0].result.n_pairs; i++) {
         uint64_t *ns = &t->process[0].result.pair[i].b_ns, was = *ns;
         *ns /= 4;
@@ -400,7 +385,7 @@ Test(tuner_confirm, what_was_changed_afterwards_is_named)
     series = logged.duel[0].series;
     cr_assert_not(series_recheck(&rules, &series, process, n - 1, &err),
                   "a process is missing");
-    Calibrated *c = &entry_of(LOG_CALIBRATION, 0)->calibrated;
+    Calibrated *c = &log_entry(&logged, LOG_CALIBRATION, 0)->calibrated;
     c->result.margin_e4 = 50;
     cr_assert_not(calibration_recheck(&rules, &c->result, c->process, c->n, 2, &err));
     cr_assert(strstr(err.text, "the margin is recorded as 0.005"), "%s", err.text);
@@ -430,7 +415,7 @@ Test(tuner_confirm, a_duel_of_any_stage_can_be_recounted)
     cr_assert(c.ratio.lo == logged.winner.ratio.lo && c.ratio.hi == logged.winner.ratio.hi);
     duel_recount(&env.model, &rules, DUEL_TITLE, &won->terms, 0.001, process, 5, &c);
     cr_assert(c.outcome == OUTCOME_CUT && c.verdict == VERDICT_UNDECIDED);
-    const Calibrated *a = &entry_of(LOG_CALIBRATION, 0)->calibrated;
+    const Calibrated *a = &log_entry(&logged, LOG_CALIBRATION, 0)->calibrated;
     duel_recount(&env.model, &rules, DUEL_CALIBRATE, &won->terms, 0, a->process, a->n, &c);
     cr_assert(c.n == 8 && c.ratio.lo < 1 && c.ratio.hi > 1 && fabs(c.a_ns - c.b_ns) < 500);
 }

@@ -104,7 +104,7 @@ static void twenty_sessions(Env *e, void *arg)
 Test(tuner_real, acceptance_14_twenty_sessions_over_copies_have_no_winner)
 {
     int n_winners = 0;
-    begin(product_kernel, 60);
+    begin(product_text, 60);
     set_sides(plain_text, plain_text);
     real.challenger = real.incumbent;
     must_work(&real.lab.w.e, twenty_sessions, &n_winners);
@@ -139,7 +139,7 @@ static Series title_of(const char *incumbent, const char *challenger)
 
 Test(tuner_real, a_fifth_more_work_loses_and_its_mirror_wins)
 {
-    begin(product_kernel, 60);
+    begin(product_text, 60);
     Series more = title_of(plain_text, more_text);
     cr_expect(more.outcome == OUTCOME_TITLE_FAILED && more.wins == 0);
     Series less = title_of(more_text, plain_text);

@@ -16,11 +16,6 @@ static Status odd_ones_fail(uint64_t index)
     return index % 2 ? as[index / 2 % countof(as)] : STATUS_OK;
 }
 
-static double seven_is_faster(uint64_t index)
-{
-    return index == 7 ? log(0.8) : log(1.02 + 0.01 * (double)index);
-}
-
 /* ---- taken up again ---------------------------------------------------------------------- */
 
 static double a_few_are_faster(uint64_t index)
@@ -157,20 +152,10 @@ Test(tuner_resume, a_record_of_another_seed_is_refused)
               "another seed, strategy, space or batch size");
 }
 
-static Trial *first_trial(void)
-{
-    for (int i = 0; i < logged.entry.n; i++) {
-        if (logged.entry.at[i].kind == LOG_TRIAL) {
-            return &logged.entry.at[i].trial;
-        }
-    }
-    return NULL;
-}
-
 Test(tuner_resume, a_record_whose_pairs_say_otherwise_is_refused)
 {
     run((Budget){.trials = 9}, 6);
-    first_trial()->outcome = OUTCOME_PROMOTED;
+    log_entry(&logged, LOG_TRIAL, 0)->trial.outcome = OUTCOME_PROMOTED;
     must_fail(&env, resume_logged, NULL, E_INPUT, "is recorded as promoted, but its pairs say");
 }
 

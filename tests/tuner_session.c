@@ -11,24 +11,6 @@
 
 TestSuite(tuner_session, .init = start, .fini = stop);
 
-static const Trial *trial_at(const Log *l, int nth)
-{
-    for (int i = 0; i < l->entry.n; i++) {
-        if (l->entry.at[i].kind == LOG_TRIAL && nth-- == 0) {
-            return &l->entry.at[i].trial;
-        }
-    }
-    cr_assert_fail("no such trial");
-    return NULL;
-}
-
-/* ---- what is found ----------------------------------------------------------------------- */
-
-static double seven_is_faster(uint64_t index)
-{
-    return index == 7 ? log(0.8) : log(1.02 + 0.01 * (double)index);
-}
-
 Test(tuner_session, a_faster_candidate_is_found_and_confirmed_and_nothing_else)
 {
     world.ln_time = seven_is_faster;
@@ -84,9 +66,9 @@ Test(tuner_session, each_incumbent_is_beaten_by_the_next_and_ratios_add_up_along
     world.ln_time = each_a_bit_faster;
     SessionResult r = run(no_limit, 0);
     cr_assert_eq(r.winner.index, 9);
-    cr_assert_eq(trial_at(&logged, 9)->incumbent, 8);
+    cr_assert_eq(log_entry(&logged, LOG_TRIAL, 9)->trial.incumbent, 8);
     cr_assert(fabs(r.ln_default + 0.27) < 0.02, "%g", r.ln_default);
-    cr_assert(trial_at(&logged, 0)->incumbent == INDEX_DEFAULT);
+    cr_assert(log_entry(&logged, LOG_TRIAL, 0)->trial.incumbent == INDEX_DEFAULT);
 }
 
 static Status odd_ones_fail(uint64_t index)
@@ -112,7 +94,7 @@ Test(tuner_session, failures_are_results_with_a_status_a_sentence_and_no_time)
     cr_assert_eq(r.n_status[STATUS_CRASH], 4);
     cr_assert_eq(r.n_status[STATUS_ILLEGAL], 2);
     for (int i = 0; i < 40; i++) {
-        const Trial *t = trial_at(&logged, i);
+        const Trial *t = &log_entry(&logged, LOG_TRIAL, i)->trial;
         if (t->status != STATUS_OK) {
             cr_assert(isnan(t->ln_ratio) && isnan(t->ln_default));
             cr_assert_str_eq(t->why, "made up");
