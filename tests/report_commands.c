@@ -18,28 +18,11 @@ static void begin(void)
 
 TestSuite(report_commands, .init = begin, .fini = stop, .timeout = 120);
 
-/* The line of the output that has these words. */
-static const char *line_with(Ran r, const char *words)
-{
-    const char *at = strstr(r.out, words);
-    cr_assert_eq(r.status, 0, "%s", r.out);
-    cr_assert(at, "no '%s' in: %s", words, r.out);
-    while (at > r.out && at[-1] != '\n') {
-        at--;
-    }
-    return arena_strn(&env.model, at, strcspn(at, "\n"));
-}
-
-static void line_has(const char *line, const char *words)
-{
-    cr_expect(strstr(line, words), "no '%s' in: %s", words, line);
-}
-
 /* ---- summary ---- */
 
 Test(report_commands, the_summary_shows_speedup_direction_evidence_and_cost)
 {
-    const char *line = line_with(REPORT(&env, path, "summary"), "matmul 64x32");
+    const char *line = line_with(&env, REPORT(&env, path, "summary"), "matmul 64x32");
     line_has(line, "1 us  720 ns");
     line_has(line, "1.39x faster (1.38 to 1.40)");
     line_has(line, "real: faster");
@@ -53,14 +36,14 @@ Test(report_commands, the_summary_shows_speedup_direction_evidence_and_cost)
 
 Test(report_commands, where_the_default_was_kept_that_is_said_and_no_speedup)
 {
-    const char *line = line_with(REPORT(&env, path, "summary"), "norm 64");
+    const char *line = line_with(&env, REPORT(&env, path, "summary"), "norm 64");
     line_has(line, "default kept");
     line_has(line, "nothing came near enough for a title match");
     cr_expect(!strstr(line, "faster (") && !strstr(line, "%"), "%s", line);
     set_sql(path, "DELETE FROM winner_range; DELETE FROM winner; UPDATE run_task SET ending = "
                   "'budget'; UPDATE duel SET verdict = 'UNDECIDED' "
                   "WHERE stage = 'title'");
-    line = line_with(REPORT(&env, path, "summary"), "matmul");
+    line = line_with(&env, REPORT(&env, path, "summary"), "matmul");
     line_has(line, "default kept; champion 1.25x faster (1.24 to 1.26)");
     line_has(line, "not shown: it may be noise");
     line_has(line, "36% (memory)"); /* of the default */
@@ -69,10 +52,10 @@ Test(report_commands, where_the_default_was_kept_that_is_said_and_no_speedup)
 Test(report_commands, a_run_that_was_killed_counts_as_no_answer)
 {
     set_sql(path, "UPDATE run_task SET ending = NULL, ended_ns = NULL WHERE run = 3003");
-    line_has(line_with(REPORT(&env, path, "--format", "text"), "norm 64"),
+    line_has(line_with(&env, REPORT(&env, path, "--format", "text"), "norm 64"),
              "not known: it runs, or was killed");
     set_sql(path, "UPDATE run_task SET ending = 'interrupted' WHERE run = 3003");
-    line_has(line_with(REPORT(&env, path, "--format", "text"), "norm 64"),
+    line_has(line_with(&env, REPORT(&env, path, "--format", "text"), "norm 64"),
              "not known: it ended as interrupted");
 }
 
@@ -87,16 +70,16 @@ Test(report_commands, tasks_that_had_no_turn_are_counted_and_not_listed)
     Ran r = REPORT(&env, path, "summary");
     cr_expect(!strstr(r.out, "idle"), "%s", r.out);
     shows(r, "1 more task had no turn");
-    line_has(line_with(REPORT(&env, path, "summary", "--format", "csv"), "idle"),
+    line_has(line_with(&env, REPORT(&env, path, "summary", "--format", "csv"), "idle"),
              "not known: it had no turn");
 }
 
 Test(report_commands, without_probes_or_with_flipped_ones_no_roofline_is_quoted)
 {
     set_sql(path, "UPDATE process SET flipped = 1");
-    cr_expect(!strstr(line_with(REPORT(&env, path, "--format", "text"), "matmul"), "%"));
+    cr_expect(!strstr(line_with(&env, REPORT(&env, path, "--format", "text"), "matmul"), "%"));
     set_sql(path, "UPDATE process SET flipped = 0, read_before = NULL, flops_before = NULL");
-    cr_expect(!strstr(line_with(REPORT(&env, path, "--format", "text"), "matmul"), "%"));
+    cr_expect(!strstr(line_with(&env, REPORT(&env, path, "--format", "text"), "matmul"), "%"));
 }
 
 /* ---- one task, trials, failures ---- */
@@ -112,7 +95,7 @@ Test(report_commands, a_task_is_found_by_label_id_or_its_beginning_and_shown_in_
         "processes, 117 pairs, p_anytime 0.00085, FASTER; default 1 us, winner 720 ns a call; "
         "least seen 1 us and 713 ns; by wall time)");
     shows(r, "Run 2002: 1.25x faster");
-    line_has(line_with(r, "1001  wrong"), "failed        2");
+    line_has(line_with(&env, r, "1001  wrong"), "failed        2");
     cr_expect_str_eq(REPORT(&env, path, "task", id).out, r.out);
     cr_expect_str_eq(REPORT(&env, path, "task", arena_strn(&env.model, id, 9)).out, r.out);
 }
@@ -128,21 +111,21 @@ Test(report_commands, a_claim_from_a_noisy_machine_carries_a_warning)
 Test(report_commands, trials_tell_ratios_to_the_incumbent_and_along_the_chain)
 {
     Ran r = REPORT(&env, path, "trials", "--run", "1001");
-    const char *line = line_with(r, "split m 6 switch; pack");
+    const char *line = line_with(&env, r, "split m 6 switch; pack");
     line_has(line, "promoted  1.11x faster       1.39x faster"); /* 0.8 x 0.9 */
-    line_has(line_with(r, "split m 6 switch\n"), "1.040x slower      1.20x faster");
-    line_has(line_with(r, "cc-error"), "the C compiler said: register spill");
+    line_has(line_with(&env, r, "split m 6 switch\n"), "1.040x slower      1.20x faster");
+    line_has(line_with(&env, r, "cc-error"), "the C compiler said: register spill");
     cr_expect(!strstr(r.out, "norm 64"), "another run's trials: %s", r.out);
 }
 
 Test(report_commands, failures_are_counted_by_reason_each_with_an_example)
 {
     Ran r = REPORT(&env, path, "failures");
-    const char *line = line_with(r, "element # is # instead of #");
+    const char *line = line_with(&env, r, "element # is # instead of #");
     line_has(line, "    2   25.0  ##########");
     line_has(line, "run 1001, trial 0");
     line_has(line, "element 3 is 0.5 instead of 0.25");
-    line_has(line_with(r, "cc-error"), "    1   12.5");
+    line_has(line_with(&env, r, "cc-error"), "    1   12.5");
     shows(REPORT(&env, path, "failures", "--task", "norm"),
           "None of 1 candidates failed, and none of 1 processes.");
 }
@@ -152,7 +135,7 @@ Test(report_commands, failures_are_counted_by_reason_each_with_an_example)
 Test(report_commands, evidence_is_counted_again_and_agrees)
 {
     Ran r = REPORT(&env, path, "evidence");
-    line_has(line_with(r, "title"), "the pairs agree");
+    line_has(line_with(&env, r, "title"), "the pairs agree");
     shows(r, "4 duels counted again from their raw pairs: all say what is stored.");
     r = REPORT(&env, path, "evidence", "1001");
     shows(r, "9 duels counted again from their raw pairs: all say what is stored.");
@@ -166,8 +149,8 @@ Test(report_commands, a_changed_pair_is_seen_in_every_report_that_stands_on_it)
     shows(r, "NOT PROVED: its pairs say something else");
     shows(r, "THE PAIRS SAY SOMETHING ELSE");
     shows(r, "1 do NOT say what is stored");
-    line_has(line_with(REPORT(&env, path, "task", "matmul"), "Run 1001"), "NOT PROVED");
-    line_has(line_with(REPORT(&env, path, "--format", "text"), "matmul"),
+    line_has(line_with(&env, REPORT(&env, path, "task", "matmul"), "Run 1001"), "NOT PROVED");
+    line_has(line_with(&env, REPORT(&env, path, "--format", "text"), "matmul"),
              "12/13 processes, 117 pairs, p 0.011 (NOT as stored)");
 }
 
@@ -186,11 +169,11 @@ Test(report_commands, verify_names_a_calibration_that_its_pairs_do_not_bear)
 Test(report_commands, a_claim_that_is_not_its_duels_is_seen)
 {
     set_sql(path, "UPDATE winner SET ratio = 0.5 WHERE run = 1001");
-    line_has(line_with(REPORT(&env, path, "summary"), "matmul"), "NOT PROVED");
+    line_has(line_with(&env, REPORT(&env, path, "summary"), "matmul"), "NOT PROVED");
     set_sql(path, "UPDATE winner SET ratio = 0.72 WHERE run = 1001");
-    line_has(line_with(REPORT(&env, path, "summary"), "matmul"), "real: faster");
+    line_has(line_with(&env, REPORT(&env, path, "summary"), "matmul"), "real: faster");
     set_sql(path, "UPDATE duel SET ratio_lo = 0.5 WHERE run = 1001 AND idx = 4");
-    line_has(line_with(REPORT(&env, path, "summary"), "matmul"), "NOT PROVED");
+    line_has(line_with(&env, REPORT(&env, path, "summary"), "matmul"), "NOT PROVED");
 }
 
 Test(report_commands, a_duel_is_shown_down_to_its_pairs)
@@ -225,8 +208,8 @@ Test(report_commands, cases_every_format_for_machines_has_all_raw_samples)
 Test(report_commands, a_search_duel_claims_nothing)
 {
     Ran r = REPORT(&env, path, "evidence", "1001");
-    line_has(line_with(r, "calibrate"), "nothing is tested");
-    line_has(line_with(r, "search"), "no claim: one process");
+    line_has(line_with(&env, r, "calibrate"), "nothing is tested");
+    line_has(line_with(&env, r, "search"), "no claim: one process");
 }
 
 /* The wins and the pairs that counted, of a duel of the first run. */
@@ -275,23 +258,23 @@ Test(report_commands, a_window_of_64_pairs_is_64_pairs)
 Test(report_commands, rivals_are_told_from_our_side_whichever_side_we_stood_on)
 {
     Ran r = REPORT(&env, path, "rivals");
-    const char *line = line_with(r, "OpenBLAS");
+    const char *line = line_with(&env, r, "OpenBLAS");
     line_has(line, "1.25x faster (1.24 to 1.26)  real: faster  13/13 processes");
     shows(r, "Of 1 duel ours won 1, the rival 0, and 0 show no difference.");
     set_sql(
         path,
         "UPDATE duel SET a_name = 'champion', b_name = 'OpenBLAS', a_schedule = b_schedule, "
         "b_schedule = NULL WHERE a_name = 'OpenBLAS'");
-    line_has(line_with(REPORT(&env, path, "rivals"), "OpenBLAS"),
+    line_has(line_with(&env, REPORT(&env, path, "rivals"), "OpenBLAS"),
              "1.25x slower (1.24 to 1.26)  real: slower  0/13 processes");
 }
 
 Test(report_commands, knobs_show_what_they_explain_and_what_taking_them_out_costs)
 {
     Ran r = REPORT(&env, path, "knobs");
-    line_has(line_with(r, "rows of the register tile"), "tile");
-    line_has(line_with(r, "without pack"), "1.15x slower (1.14 to 1.16)  real: slower");
-    line_has(line_with(r, "without pack"), "0/13 processes, 117 pairs, p 0.00085");
+    line_has(line_with(&env, r, "rows of the register tile"), "tile");
+    line_has(line_with(&env, r, "without pack"), "1.15x slower (1.14 to 1.16)  real: slower");
+    line_has(line_with(&env, r, "without pack"), "0/13 processes, 117 pairs, p 0.00085");
 }
 
 Test(report_commands, a_knob_that_decides_explains_nearly_all)
@@ -303,16 +286,16 @@ Test(report_commands, a_knob_that_decides_explains_nearly_all)
             "UPDATE duel SET ratio = 0.8 WHERE trial IS NOT NULL AND b_schedule LIKE '%pack%'");
     set_sql(path, "UPDATE trial SET incumbent = NULL");
     Ran r = REPORT(&env, path, "knobs", "--task", "matmul");
-    line_has(line_with(r, "panels or not"), "pack       100");
-    line_has(line_with(r, "panels or not"),
+    line_has(line_with(&env, r, "panels or not"), "pack       100");
+    line_has(line_with(&env, r, "panels or not"),
              "panels       1.25x faster  none          1.040x slower");
 }
 
 Test(report_commands, convergence_follows_the_incumbent)
 {
     Ran r = REPORT(&env, path, "convergence", "--run", "1001");
-    line_has(line_with(r, "split m 4 switch; pack"), "4  184 ms  promoted  1.25x faster");
-    line_has(line_with(r, "split m 6 switch; pack"), "6  276 ms  promoted  1.39x faster");
+    line_has(line_with(&env, r, "split m 4 switch; pack"), "4  184 ms  promoted  1.25x faster");
+    line_has(line_with(&env, r, "split m 6 switch; pack"), "6  276 ms  promoted  1.39x faster");
     shows(REPORT(&env, path, "convergence", "--format", "csv", "--run", "1001"),
           "1001,matmul 64x32,greedy,1,46001000,wrong,1,,split m 2 switch");
 }
@@ -337,15 +320,16 @@ Test(report_commands, schedules_and_databases_are_compared_too)
     scene_make(&env, other);
     set_sql(other, "DELETE FROM winner_range; DELETE FROM winner");
     Ran r = REPORT(&env, path, "compare", path, other);
-    line_has(line_with(r, "matmul"), "1.39x faster (1.38 to 1.40)  default kept");
-    line_has(line_with(r, "norm"), "no: the same code");
+    line_has(line_with(&env, r, "matmul"), "1.39x faster (1.38 to 1.40)  default kept");
+    line_has(line_with(&env, r, "norm"), "no: the same code");
     cr_expect(!strstr(r.out, "different kinds of machine"), "%s", r.out);
     /* A duel that only the second has is found there; and a machine that only it has is told. */
     set_sql(other,
             "UPDATE run_task SET default_schedule = 'split m 6 switch', default_c_hash = NULL; "
             "UPDATE machine SET hard = '00000000000000000000000000000000'");
     r = REPORT(&env, path, "compare", path, other);
-    line_has(line_with(r, "matmul"), "B is 1.15x slower: real: slower (run 1001, duel 6)");
+    line_has(line_with(&env, r, "matmul"),
+             "B is 1.15x slower: real: slower (run 1001, duel 6)");
     shows(r, "different kinds of machine");
     r = REPORT(&env, path, "compare", path, "Makefile");
     cr_expect_eq(r.status, 1);
@@ -357,163 +341,4 @@ Test(report_commands, a_schedule_may_be_called_like_a_file)
 {
     setenv("NANOCOMPILE_DB", path, 1);
     shows(RUN(&env, "report", "compare", "Makefile", "no such"), "never met in pairs here");
-}
-
-/* ---- runs, machine, noise, misses, columns ---- */
-
-Test(report_commands, a_duel_without_a_process_is_no_noise)
-{
-    const char *rival = arena_printf(&env.model, "%d", scene.rival);
-    set_sql(path,
-            arena_printf(&env.model,
-                         "DELETE FROM pair WHERE run = 1001 AND duel = %s; DELETE FROM "
-                         "process WHERE run = 1001 AND duel = %s; UPDATE duel SET n = 0, "
-                         "wins = 0, losses = 0, ln_e_max = 0, p_anytime = 1, ratio = NULL, "
-                         "ratio_lo = NULL, ratio_hi = NULL, verdict = 'UNDECIDED', reason "
-                         "= 'none' WHERE run = 1001 AND idx = %s",
-                         rival, rival, rival));
-    line_has(line_with(REPORT(&env, path, "evidence"), "OpenBLAS"),
-             "not measured: no time was left");
-}
-
-Test(report_commands, cases_an_exhausted_space_is_an_ending)
-{
-    set_sql(path,
-            "UPDATE run_task SET ending = 'exhausted', why = 'all 8 candidates were "
-            "tried' WHERE run = 3003; UPDATE run SET ending = 'exhausted' WHERE id = 3003");
-    line_has(line_with(REPORT(&env, path, "task", "norm"), "3003"), "exhausted");
-    line_has(line_with(REPORT(&env, path, "task", "norm"), "3003"),
-             "all 8 candidates were tried");
-    line_has(line_with(REPORT(&env, path, "runs"), "3003"), "exhausted");
-    line_has(line_with(REPORT(&env, path, "summary"), "norm 64"), "default kept");
-}
-
-/* Affinity, quota and cpuset in force, and what took the CPU away. */
-Test(report_commands, cases_what_bound_a_run_and_disturbed_it_is_told)
-{
-    set_sql(path,
-            "UPDATE run SET cpus = '2,8-9', n_cpuset = 4 WHERE id = 1001; UPDATE machine "
-            "SET cpu_quota = 1.5, bound_by = 'quota'; UPDATE process SET utime_ns = "
-            "1000000, stime_ns = 0, max_rss_bytes = 3145728, steal_jiffies = 2, throttled "
-            "= 1, cpu_mhz = 2400 + idx, temperature = 50 + idx WHERE run = 1001 AND duel = "
-            "0; UPDATE pair SET flags = 64 WHERE run = 1001 AND duel = 0 AND process = 3; "
-            "UPDATE pair SET flags = 8 WHERE run = 1001 AND duel = 0 AND process = 4 AND "
-            "idx < 2");
-    Ran r = REPORT(&env, path, "machine");
-    shows(r, "its quota was 1.5; bound by quota.");
-    const char *line = line_with(r, "1001  2026");
-    line_has(line, "2,8-9       4   1.50");
-    line_has(line, "8 ms       3  0.25  2400 to 2407     57.0");
-    line_has(line, "    2          9");
-    shows(REPORT(&env, path, "machine", "--format", "csv"), ",16,9,8");
-    line_has(line_with(REPORT(&env, path, "evidence", "1001", "0"), "2403"),
-             "3.0                                         2          1   0.25");
-}
-
-Test(report_commands, how_a_budget_was_dealt_out_is_told_where_there_are_several_tasks)
-{
-    Ran r = REPORT(&env, path, "runs");
-    cr_expect(!strstr(r.out, "headroom"), "%s", r.out);
-    set_sql(path,
-            "INSERT INTO run_task SELECT 1001, task, 1, ended_ns, ending, why, label, space, "
-            "flops, read_bytes, write_bytes, share, default_schedule, default_c_hash, "
-            "default_rank, ring_bytes, huge_pages FROM run_task WHERE run = 3003");
-    set_sql(path, arena_printf(
-                      &env.model,
-                      "INSERT INTO slice VALUES (1001, 0, %lld, 0, 2000000000, 0.6, 0.5, "
-                      "0.9, 1000000000), (1001, 1, %lld, 0, 1000000000, 0.4, 0.3, 0.8, "
-                      "500000000), (1001, 2, %lld, 0, 3000000000, 0.6, 0.25, 0.1, "
-                      "1000000000)",
-                      (long long)scene.matmul, (long long)scene.norm, (long long)scene.matmul));
-    r = REPORT(&env, path, "runs");
-    line_has(line_with(r, "  60.0"), "2    5 s   60.0      25.0    10.0");
-    line_has(line_with(r, "  40.0"), "1    1 s   40.0      30.0    80.0");
-}
-
-Test(report_commands, what_ran_where_is_told)
-{
-    line_has(line_with(REPORT(&env, path, "runs"), "2002  "), "2026-01-02 00:00:00Z");
-    shows(REPORT(&env, path, "machine"),
-          "its affinity allowed 2, no quota was in force; bound by affinity.");
-    line_has(line_with(REPORT(&env, path, "machine"), "l2_bytes"),
-             "1048576                    hard");
-    line_has(line_with(REPORT(&env, path, "noise"), "1001"),
-             "equal   0.0148  0.0125     0.00    2.96  wall");
-    line_has(line_with(REPORT(&env, path, "misses"), "layer 0 up"),
-             "miss     sizes  the nearest row serves s0=33..128");
-}
-
-Test(report_commands, builds_are_listed_opened_and_compared)
-{
-    shows(REPORT(&env, path, "builds"), "tiny-qwen2");
-    line_has(line_with(REPORT(&env, path, "builds", "last"), "the nearest row"), "miss");
-    shows(
-        REPORT(&env, path, "builds", "last", "last"),
-        "1 call sites stand at the same place in both, and 1 of them have the same C. A has 0 "
-        "more, B 0.");
-    Ran r = REPORT(&env, path, "builds", "0");
-    cr_expect_eq(r.status, 1);
-    cr_expect(strstr(r.out, "has no build '0'; `report builds` lists"), "%s", r.out);
-}
-
-/* Every column that any report prints for machines is explained. */
-Test(report_commands, every_column_is_documented)
-{
-    static const char *const command[] = {"summary", "trials", "failures",    "evidence",
-                                          "rivals",  "knobs",  "runs",        "machine",
-                                          "noise",   "misses", "convergence", "builds"};
-    Ran columns = REPORT(&env, path, "columns", "--format", "csv");
-    for (size_t i = 0; i < countof(command); i++) {
-        json_t *all =
-            json_loads(REPORT(&env, path, command[i], "--format", "json").out, 0, NULL);
-        const char *table, *column;
-        json_t *rows, *value;
-        cr_assert(all && json_object_size(all) > 0, "%s", command[i]);
-        json_object_foreach (all, table, rows) {
-            json_object_foreach (json_array_get(rows, 0), column, value) {
-                const char *row = arena_printf(&env.model, "\n%s,%s,", table, column);
-                cr_expect(strstr(columns.out, row), "%s: %s of %s", command[i], column, table);
-            }
-        }
-        json_decref(all);
-    }
-}
-
-/* ---- formats ---- */
-
-Test(report_commands, every_report_prints_every_format)
-{
-    static const char *const command[] = {
-        "summary", "trials", "failures", "evidence", "rivals",      "knobs", "runs",
-        "machine", "noise",  "misses",   "columns",  "convergence", "builds"};
-    for (size_t i = 0; i < countof(command); i++) {
-        shows(REPORT(&env, path, command[i], "--format", "md"), " | ");
-        shows(REPORT(&env, path, command[i], "--format", "tex"), "\\end{tabular}");
-        shows(REPORT(&env, path, command[i], "--format", "csv"), ",");
-        json_t *all =
-            json_loads(REPORT(&env, path, command[i], "--format", "json").out, 0, NULL);
-        cr_expect(json_is_object(all), "%s", command[i]);
-        json_decref(all);
-    }
-}
-
-Test(report_commands, machines_get_numbers_and_people_get_units)
-{
-    json_t *all = json_loads(REPORT(&env, path, "--format", "json").out, 0, NULL);
-    json_t *row = json_array_get(json_object_get(all, "summary"), 0);
-    cr_expect_float_eq(json_number_value(json_object_get(row, "ratio")), 0.72, 1e-15);
-    cr_expect_float_eq(json_number_value(json_object_get(row, "default_ns")), 1000, 1e-9);
-    cr_expect_eq(json_integer_value(json_object_get(row, "pairs")), 117);
-    cr_expect_str_eq(json_string_value(json_object_get(row, "answer")), "winner");
-    row = json_array_get(json_object_get(all, "summary"), 1);
-    cr_expect(json_is_null(json_object_get(row, "ratio")));
-    cr_expect_str_eq(json_string_value(json_object_get(row, "answer")), "default-kept");
-    json_decref(all);
-}
-
-Test(report_commands, the_same_database_gives_the_same_bytes)
-{
-    cr_expect_str_eq(REPORT(&env, path, "--format", "text").out,
-                     REPORT(&env, path, "--format", "text").out);
-    cr_expect_str_eq(REPORT(&env, path, "knobs").out, REPORT(&env, path, "knobs").out);
 }

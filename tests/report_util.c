@@ -314,3 +314,19 @@ Ran report_run(Env *e, const char *path, const char *const *words)
     all[n] = NULL;
     return run_built(e, "report", all);
 }
+
+const char *line_with(Env *e, Ran r, const char *words)
+{
+    const char *at = strstr(r.out, words);
+    cr_assert_eq(r.status, 0, "%s", r.out);
+    cr_assert(at, "no '%s' in: %s", words, r.out);
+    while (at > r.out && at[-1] != '\n') {
+        at--;
+    }
+    return arena_strn(&e->model, at, strcspn(at, "\n"));
+}
+
+void line_has(const char *line, const char *words)
+{
+    cr_expect(strstr(line, words), "no '%s' in: %s", words, line);
+}

@@ -21,4 +21,8 @@ Scene scene_make(Env *e, const char *path);
 Ran report_run(Env *e, const char *path, const char *const *words);
 #define REPORT(e, path, ...) report_run((e), (path), (const char *const[]){__VA_ARGS__, NULL})
 
+const char *line_with(Env *e, Ran r,
+                      const char *words); /* the first of its lines that has them; asserts */
+void line_has(const char *line, const char *words);
+
 #endif
