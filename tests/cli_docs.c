@@ -63,6 +63,12 @@ static void expect_in(const char *text, const char *word, const char *where)
     cr_expect(strstr(text, word), "%s says nothing of %s", where, word);
 }
 
+static bool is_usual(const char *option)
+{
+    return !strcmp(option, "--help") || !strcmp(option, "--usage") ||
+           !strcmp(option, "--version");
+}
+
 Test(cli_docs, the_man_page_has_every_command_and_option)
 {
     const char *page = without_backslashes(read_text(&env, "docs/man/nanocompile.1"));
@@ -72,15 +78,83 @@ Test(cli_docs, the_man_page_has_every_command_and_option)
         Words options = options_in(help), rows = listed(help);
         expect_in(page, all.at[i], "the man page");
         for (int k = 0; k < options.n; k++) {
-            bool everywhere = !strcmp(options.at[k], "--help") ||
-                              !strcmp(options.at[k], "--usage") ||
-                              !strcmp(options.at[k], "--version");
-            expect_in(page, everywhere ? "--help" : options.at[k], "the man page");
+            expect_in(page, is_usual(options.at[k]) ? "--help" : options.at[k], "the man page");
         }
         for (int k = 0; k < rows.n; k++) { /* what dump shows */
             expect_in(page, arena_printf(&env.model, "\n.B %s\n", rows.at[k]), "the man page");
         }
     }
+}
+
+/* ---- the man pages of the programs with one --help ---- */
+
+/* The first words of a listing's lines, arguments or not behind them. */
+static Words sections_of(const char *help)
+{
+    Words out = {0};
+    for (const char *line = help; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        size_t len =
+            strncmp(line, "  ", 2) ? 0 : strspn(line + 2, "abcdefghijklmnopqrstuvwxyz");
+        if (len && line[2 + len] == ' ') {
+            *vec_push(&env.model, &out) = arena_strn(&env.model, line + 2, len);
+        }
+    }
+    return out;
+}
+
+/* Each of the help's options, with these characters or others than a name's behind it; how many there were. */
+static int page_has_options(const char *page, const char *help, const char *behind)
+{
+    Words options = options_in(help);
+    for (int i = 0; i < options.n; i++) {
+        const char *name = options.at[i], *at = page;
+        size_t len = strlen(name);
+        while ((at = strstr(at, name)) && (strspn(at + len, "abcdefghijklmnopqrstuvwxyz-") ||
+                                           strncmp(at + len, behind, strlen(behind)))) {
+            at += len;
+        }
+        cr_expect(at || is_usual(name), "the man page says nothing of %s", name);
+    }
+    return options.n;
+}
+
+static void page_has_sections(const char *page, Words names)
+{
+    for (int i = 0; i < names.n; i++) {
+        cr_expect(strstr(page, arena_printf(&env.model, "\n.SS %s\n", names.at[i])) ||
+                      strstr(page, arena_printf(&env.model, "\n.SS \"%s ", names.at[i])),
+                  "the man page has no %s", names.at[i]);
+    }
+}
+
+static const char *page_of(const char *program)
+{
+    return without_backslashes(
+        read_text(&env, arena_printf(&env.model, "docs/man/%s.1", program)));
+}
+
+Test(cli_docs, the_man_page_of_schedb_has_every_command_and_option)
+{
+    const char *page = page_of("schedb"), *help = SCHEDB(&env, "export", "--help").out;
+    static const char *names[] = {"init",   "verify", "merge", "export",
+                                  "import", "vacuum", "sql"};
+    page_has_sections(page, (Words){.at = names, .n = countof(names)});
+    cr_expect_geq(page_has_options(page, help, "="), 7);
+}
+
+Test(cli_docs, the_man_page_of_report_has_every_command_and_option)
+{
+    const char *page = page_of("report"), *help = RUN(&env, "report", "--help").out;
+    Words names = sections_of(help);
+    cr_expect_geq(names.n, 14);
+    page_has_sections(page, names);
+    cr_expect_gt(page_has_options(page, help, ""), 3);
+}
+
+Test(cli_docs, the_man_page_of_tune_has_every_option)
+{
+    cr_expect_gt(page_has_options(page_of("tune"), TUNE(&env, "--help").out, ""), 14);
 }
 
 Test(cli_docs, the_readme_names_every_command)

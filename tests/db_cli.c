@@ -165,29 +165,3 @@ Test(db_cli, a_machine_without_files)
     cr_expect_eq(again.turbo, DB_NONE);
     db_close(db);
 }
-
-/* ---- the manual page ---- */
-
-Test(db_cli, the_manual_page_has_all_of_it)
-{
-    const char *page = read_text(&env, "docs/man/schedb.1");
-    const char *help = SCHEDB(&env, "export", "--help").out;
-    static const char *const commands[] = {"init",   "verify", "merge", "export",
-                                           "import", "vacuum", "sql"};
-    for (size_t i = 0; i < countof(commands); i++) {
-        cr_expect(strstr(page, arena_printf(&env.model, "\n.SS %s\n", commands[i])) ||
-                      strstr(page, arena_printf(&env.model, "\n.SS \"%s ", commands[i])),
-                  "%s", commands[i]);
-    }
-    for (const char *at = help; (at = strstr(at, "--")); at += 2) {
-        const char *name =
-            arena_strn(&env.model, at + 2, strspn(at + 2, "abcdefghijklmnopqrstuvwxyz"));
-        static const char *const argps[] = {"", "help", "usage", "version"};
-        bool own = true;
-        for (size_t i = 0; i < countof(argps); i++) {
-            own = own && strcmp(name, argps[i]);
-        }
-        cr_expect(!own || strstr(page, arena_printf(&env.model, "\\-\\-%s=", name)), "--%s",
-                  name);
-    }
-}

@@ -246,28 +246,3 @@ Test(tuner_program, a_build_finds_what_was_tuned)
     gives(&env, path, "SELECT count(*) FROM run_task WHERE default_schedule LIKE '%pack%'",
           "1");
 }
-
-Test(tuner_program, the_man_page_has_every_option)
-{
-    const char *help = TUNE(&env, "--help").out, *page = read_text(&env, "docs/man/tune.1");
-    int n = 0;
-    for (const char *at = help; (at = strstr(at, "--"));) {
-        at += 2;
-        size_t len = strspn(at, "abcdefghijklmnopqrstuvwxyz-");
-        Buf escaped;
-        buf_init(&escaped, &env.model);
-        buf_str(&escaped, "\\-\\-");
-        for (size_t i = 0; i < len; i++) {
-            buf_str(&escaped, at[i] == '-' ? "\\-" : "");
-            if (at[i] != '-') {
-                buf_char(&escaped, at[i]);
-            }
-        }
-        bool common =
-            !strncmp(at, "help", 4) || !strncmp(at, "usage", 5) || !strncmp(at, "version", 7);
-        cr_expect(common || strstr(page, escaped.at), "the man page says nothing of %s",
-                  escaped.at);
-        n++;
-    }
-    cr_expect_gt(n, 14);
-}
