@@ -62,18 +62,28 @@ void compile_one_token(Compile *c)
     c->known.value[seq] = 1;
 }
 
+enum { N_STEP_SIZES = 3 };
+
+static Sym size_symbol(Env *e, int i)
+{
+    static const char *const name[N_STEP_SIZES] = {"seq", "past", "capacity"};
+    return sym_intern(e, name[i], strlen(name[i]));
+}
+
+void step_sizes(Env *e, int64_t seq, int64_t past, int64_t capacity, int64_t value[MAX_SYMBOLS])
+{
+    const int64_t size[N_STEP_SIZES] = {seq, past, capacity};
+    memset(value, 0, sizeof *value * MAX_SYMBOLS);
+    for (int i = 0; i < N_STEP_SIZES; i++) {
+        value[size_symbol(e, i)] = size[i];
+    }
+}
+
 void compile_at_usual_sizes(Compile *c, int64_t n_tokens)
 {
-    const struct {
-        const char *name;
-        int64_t value;
-    } size[] = {{"seq", n_tokens},
-                {"past", n_tokens == 1 ? USUAL_PAST : 0},
-                {"capacity", USUAL_CAPACITY}};
-    for (size_t i = 0; i < countof(size); i++) {
-        Sym s = sym_intern(c->env, size[i].name, strlen(size[i].name));
-        c->usual[s] = size[i].value;
-        c->usual_known[s] = true;
+    step_sizes(c->env, n_tokens, n_tokens == 1 ? USUAL_PAST : 0, USUAL_CAPACITY, c->usual);
+    for (int i = 0; i < N_STEP_SIZES; i++) {
+        c->usual_known[size_symbol(c->env, i)] = true;
     }
 }
 

@@ -70,6 +70,9 @@ typedef struct Compile {
  * one. */
 enum { USUAL_PROMPT = 64, USUAL_PAST = 256, USUAL_CAPACITY = 512 };
 
+/* Of a step with that many tokens behind so many: value by symbol. */
+void step_sizes(Env *e, int64_t seq, int64_t past, int64_t capacity,
+                int64_t value[MAX_SYMBOLS]);
 /* A token fed alone: its seq is compiled in. */
 void compile_one_token(Compile *c);
 void compile_at_usual_sizes(Compile *c, int64_t n_tokens);

@@ -37,6 +37,10 @@ Env *db_env(const Db *db);
 /* Runs body as one transaction: all of it is recorded, or nothing. Waits for other writers.
  * What body fails with goes on to the caller. Does not nest. */
 void db_transact(Db *db, void (*body)(Env *e, void *arg), void *arg);
+/* Opens the file for writing (NULL: the default one), runs body in one transaction and closes it on every
+ * way. Returns its path, in e->model. */
+const char *db_write(Env *e, const char *path, void (*body)(Env *e, Db *db, void *arg),
+                     void *arg);
 /* The same by hand; whoever begins must end it. */
 void db_begin(Db *db);
 void db_commit(Db *db);

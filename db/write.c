@@ -133,6 +133,44 @@ void db_transact(Db *db, void (*body)(Env *e, void *arg), void *arg)
     }
 }
 
+typedef struct Writing {
+    const char *path;
+    void (*body)(Env *e, Db *db, void *arg);
+    void *arg;
+    Db *db;
+} Writing;
+
+static void writing_body(Env *e, void *arg)
+{
+    const Writing *w = arg;
+    w->body(e, w->db, w->arg);
+}
+
+static void open_and_write(Env *e, void *arg)
+{
+    Writing *w = arg;
+    Err err;
+    w->db = db_open(e, w->path, DB_WRITE, &err);
+    if (!w->db) {
+        fail_err(e, &err);
+    }
+    w->path = arena_str(&e->model, db_path(w->db));
+    db_transact(w->db, writing_body, w);
+}
+
+static void close_writing(void *arg)
+{
+    db_close(((Writing *)arg)->db);
+}
+
+const char *db_write(Env *e, const char *path, void (*body)(Env *e, Db *db, void *arg),
+                     void *arg)
+{
+    Writing w = {.path = path, .body = body, .arg = arg};
+    env_finally(e, open_and_write, close_writing, &w);
+    return w.path;
+}
+
 /* ---- rows ---- */
 
 void db_add(Db *db, DbTable t, const void *row)

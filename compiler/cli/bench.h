@@ -95,6 +95,8 @@ typedef struct LibrarySide { /* a library that does it */
     Err err;      /* of the first call that failed */
     bool failed;
 } LibrarySide;
+/* Tokens all over the vocabulary: what a step takes depends on none of them. In e->model. */
+int32_t *made_up_ids(Env *e, int64_t n, int64_t vocab_size);
 void library_side_open(Env *e, const LibraryBench *b, int i, LibrarySide *s);
 bool library_side_feed(LibrarySide *s, int at, int n); /* false: failed, now or before */
 

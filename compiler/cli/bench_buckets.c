@@ -58,13 +58,10 @@ static void open_library(Env *e, BucketRace *r)
                     .progress_ctx = (void *)(uintptr_t) "reading weights",
                     .stop = &interrupted,
                     .through = &r->through};
-    r->build = (BuildOptions){.dir = r->o->weights,
-                              .db = r->o->first.db,
-                              .no_db = r->o->first.no_db,
-                              .context = r->o->first.context,
-                              .n_threads = r->o->n_threads,
-                              .bucket = r->bucket,
-                              .n_buckets = (int)countof(usual)};
+    r->build = first_use_build(&r->o->first, r->o->weights);
+    r->build.n_threads = r->o->n_threads;
+    r->build.bucket = r->bucket;
+    r->build.n_buckets = (int)countof(usual);
     r->b.o = &r->build;
     for (size_t i = 0; i < countof(usual); i++) {
         r->bucket[i] = (Bucket){usual[i], usual_bucket.most};
@@ -86,10 +83,7 @@ static void plan_race(Env *e, BucketRace *r)
     if (r->t.n_lengths == 0) {
         fail(e, E_INPUT, "The model's context holds no prompt that is worth a program.");
     }
-    r->ids = arena_array(&e->model, int32_t, lengths[r->t.n_lengths - 1]);
-    for (int64_t i = 0; i < lengths[r->t.n_lengths - 1]; i++) {
-        r->ids[i] = (int32_t)((uint64_t)i * 7919 % (uint64_t)f->vocab_size);
-    }
+    r->ids = made_up_ids(e, lengths[r->t.n_lengths - 1], f->vocab_size);
     find_kinds(r);
 }
 
@@ -173,34 +167,12 @@ static void print_race(Env *e, const BucketRace *r)
             r->choice.margin * 100);
 }
 
-typedef struct Keeping {
-    const BucketRace *r;
-    Db *db;
-} Keeping;
-
-static void keep_rows(Env *e, void *arg)
+static void keep(Env *e, Db *db, void *arg)
 {
-    Keeping *k = arg;
-    BucketPlace at = buckets_place(&k->r->b);
+    const BucketRace *r = arg;
+    BucketPlace at = buckets_place(&r->b);
     (void)e;
-    buckets_store(k->db, &at, &k->r->t, &k->r->choice);
-}
-
-static void keep_body(Env *e, void *arg)
-{
-    Keeping *k = arg;
-    Err err;
-    k->db = db_open(e, k->r->o->first.db, DB_WRITE, &err);
-    if (!k->db) {
-        fail_err(e, &err);
-    }
-    db_transact(k->db, keep_rows, k);
-    fprintf(stderr, "Kept in %s for builds of this model here.\n", db_path(k->db));
-}
-
-static void close_db(void *arg)
-{
-    db_close(((Keeping *)arg)->db);
+    buckets_store(db, &at, &r->t, &r->choice);
 }
 
 static void race(Env *e, void *arg)
@@ -211,7 +183,8 @@ static void race(Env *e, void *arg)
     run_race(e, r);
     print_race(e, r);
     if (!r->o->first.no_db) {
-        env_finally(e, keep_body, close_db, &(Keeping){.r = r});
+        fprintf(stderr, "Kept in %s for builds of this model here.\n",
+                db_write(e, r->o->first.db, keep, r));
     }
 }
 

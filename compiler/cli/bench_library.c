@@ -168,6 +168,15 @@ static void race_at(Env *e, LibraryRace *r, const LibraryWork *w, Measured *m)
 
 /* ---- opening and closing ---- */
 
+int32_t *made_up_ids(Env *e, int64_t n, int64_t vocab_size)
+{
+    int32_t *ids = arena_array(&e->model, int32_t, n);
+    for (int64_t i = 0; i < n; i++) {
+        ids[i] = (int32_t)((uint64_t)i * 7919 % (uint64_t)vocab_size);
+    }
+    return ids;
+}
+
 void library_side_open(Env *e, const LibraryBench *b, int i, LibrarySide *s)
 {
     nc_options o = {.weights = b->weights,
@@ -178,10 +187,7 @@ void library_side_open(Env *e, const LibraryBench *b, int i, LibrarySide *s)
     pack_use(e, &b->pack, b->lib[i], &o);
     built_model_load(e, &s->built, b->lib[i]);
     built_model_open(e, &s->built, &o);
-    s->ids = arena_array(&e->model, int32_t, s->built.facts->context);
-    for (int64_t k = 0; k < s->built.facts->context; k++) {
-        s->ids[k] = (int32_t)((uint64_t)k * 7919 % (uint64_t)s->built.facts->vocab_size);
-    }
+    s->ids = made_up_ids(e, s->built.facts->context, s->built.facts->vocab_size);
 }
 
 static void open_probes(Env *e, LibraryRace *r, int n_threads)

@@ -68,10 +68,11 @@ static void put_work(Env *e, Recording *r, const LibraryWork *w, const Measured 
     put_rounds(e, r, m);
 }
 
-static void put_all(Env *e, void *arg)
+static void put_all(Env *e, Db *db, void *arg)
 {
     Recording *r = arg;
     DbMachine machine;
+    r->db = db;
     db_machine_here(e, &e->model, "", r->machine, &machine);
     r->cell = db_blank_experiment_cell();
     r->cell.experiment = arena_printf(&e->model, "race of builds %lld and %lld",
@@ -85,14 +86,7 @@ static void put_all(Env *e, void *arg)
     }
 }
 
-static void close_record(void *arg)
-{
-    Recording *r = arg;
-    db_close(r->db);
-    r->db = NULL;
-}
-
-static void record(Env *e, void *arg)
+static void find_builds(Env *e, void *arg)
 {
     Recording *r = arg;
     Err err;
@@ -100,31 +94,32 @@ static void record(Env *e, void *arg)
     if (!r->db && r->o->first.db) {
         fail_err(e, &err);
     }
-    for (int i = 0; i < 2 && r->db; i++) {
-        r->build[i] = build_of(e, r->db, r->o->lib[i]);
+    for (int i = 0; i < 2; i++) {
+        r->build[i] = r->db ? build_of(e, r->db, r->o->lib[i]) : DB_NONE;
     }
-    if (!r->db || r->build[0] == DB_NONE || r->build[1] == DB_NONE) {
-        return;
-    }
-    close_record(r);
-    if (!(r->db = db_open(e, r->o->first.db, DB_WRITE, &err))) {
-        fail_err(e, &err);
-    }
-    db_transact(r->db, put_all, r);
-    fprintf(stderr, "Kept in %s: `report builds %lld %lld`.\n", db_path(r->db),
-            (long long)r->build[0], (long long)r->build[1]);
 }
 
-static void record_finally(Env *e, void *arg)
+static void close_db(void *arg)
 {
-    env_finally(e, record, close_record, arg);
+    db_close(((Recording *)arg)->db);
+}
+
+static void record(Env *e, void *arg)
+{
+    Recording *r = arg;
+    env_finally(e, find_builds, close_db, r);
+    if (r->build[0] != DB_NONE && r->build[1] != DB_NONE) {
+        fprintf(stderr, "Kept in %s: `report builds %lld %lld`.\n",
+                db_write(e, r->o->first.db, put_all, r), (long long)r->build[0],
+                (long long)r->build[1]);
+    }
 }
 
 void bench_record(Env *e, const LibraryBench *o, const Machine *machine, const int n_threads[2],
                   const Measured *by_work)
 {
     Recording r = {.o = o, .machine = machine, .n_threads = n_threads, .m = by_work};
-    if (!env_try(e, record_finally, &r)) {
+    if (!env_try(e, record, &r)) {
         fprintf(stderr, "This race is not recorded: %s\n", e->err.text);
     }
 }

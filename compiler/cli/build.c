@@ -32,13 +32,9 @@ static void say(const ModelLibrary *l, const char *out, uint64_t took_ns)
 
 static void require_tuned(Env *e, const Building *b)
 {
-    int n = manifest_untuned(&b->picks);
+    const Picked *x = NULL;
+    int n = manifest_untuned(&b->picks, &x);
     if (b->o->require_tuned && n) {
-        const Picked *x = b->picks.at.at;
-        while (!strcmp(x->answer.outcome, "hit") || !strcmp(x->answer.outcome, "kept") ||
-               !strcmp(x->answer.outcome, "imported")) {
-            x++;
-        }
         fail(e, E_INPUT,
              "%d of %d kernels are not tuned for this place; the first, a %s: %s: %.600s", n,
              b->picks.at.n, x->site->kernel->kind, x->answer.outcome, x->answer.why);

@@ -38,12 +38,15 @@ typedef struct Picks {
 /* The default database may be missing; one that was named may not. */
 void picks_open(Env *e, Picks *p, const BuildOptions *o);
 void picks_close(Picks *p);
-/* The number of a part's first kernel: parts ask in turn. */
 const Picked *pick_of(const Picks *p, const LibraryParts *parts, int part, int kernel);
 bool picked_winner(const Picked *x); /* does it have the database's? */
+bool picked_tuned(const Picked *x);  /* a winner, imported, or tuned and nothing was faster */
 
 /* The schedule that is built where nothing is known. in_place: that reads weights as they are. */
 void pick_default(Env *e, const Picks *p, const Site *s, bool in_place, Schedule *out);
+
+/* ---- first_use.c ---- */
+BuildOptions first_use_build(const FirstUse *f, const char *dir); /* what it asks for */
 
 /* ---- build_make.c: a build as far as its C ---- */
 typedef struct Building {
@@ -76,10 +79,9 @@ void layouts_settle(void *ctx, Env *e, const LibraryParts *parts);
 /* ---- build_manifest.c: what each call site got, as a table and as rows ---- */
 /* text: a row for equal call sites of a program; else one for each. */
 void manifest_table(Env *e, const Picks *p, const ModelLibrary *l, Table *t);
-int manifest_untuned(
-    const Picks *p); /* kernels without a winner or an answer that none is faster */
-/* Into the database that was asked. Where that cannot be written, one line on stderr says so. */
+int manifest_untuned(const Picks *p, const Picked **first); /* how many kernels are not tuned */
 Hash library_file_hash(Env *e, const char *path); /* as a recorded build has it of its output */
+/* Into the database that was asked. Where that cannot be written, one line on stderr says so. */
 void manifest_store(Env *e, const Picks *p, const ModelLibrary *l, uint64_t took_ns);
 
 #endif

@@ -146,10 +146,8 @@ static int add_way(const Layouts *l, Choice *x, const Schedule *s, Kernel *k)
 
 static double assumed_ns(const Layouts *l, const Choice *x)
 {
-    int64_t size[MAX_SYMBOLS] = {0};
-    size[sym_intern(l->e, "seq", 3)] = USUAL_PROMPT;
-    size[sym_intern(l->e, "past", 4)] = USUAL_PAST;
-    size[sym_intern(l->e, "capacity", 8)] = USUAL_CAPACITY;
+    int64_t size[MAX_SYMBOLS];
+    step_sizes(l->e, USUAL_PROMPT, USUAL_PAST, USUAL_CAPACITY, size);
     return ASSUMED_GAIN * (double)call_bytes(x->p, x->call, size) / ASSUMED_BYTES_PER_NS;
 }
 

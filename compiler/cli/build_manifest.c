@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct Manifest {
     Env *e;
@@ -17,16 +16,15 @@ typedef struct Manifest {
 static double most_bytes(const LibraryParts *parts, const LibraryPart *part, const Call *c,
                          Env *e)
 {
-    int64_t size[MAX_SYMBOLS] = {0};
-    size[sym_intern(e, "seq", 3)] = part->max_tokens;
-    size[sym_intern(e, "past", 4)] = parts->o.context - part->max_tokens;
-    size[sym_intern(e, "capacity", 8)] = parts->o.context;
+    int64_t size[MAX_SYMBOLS];
+    int64_t context = parts->o.context;
+    step_sizes(e, part->max_tokens, context - part->max_tokens, context, size);
     return (double)call_bytes(part->program, c, size);
 }
 
 static double expected_ns(const Picked *x)
 {
-    return x && picked_winner(x) ? x->answer.found.winner.b_ns : NAN;
+    return picked_winner(x) ? x->answer.found.winner.b_ns : NAN;
 }
 
 static void put_row(const Manifest *m, int part, int call, const nc_site *s, int n_calls,
@@ -92,16 +90,14 @@ void manifest_table(Env *e, const Picks *p, const ModelLibrary *l, Table *t)
     }
 }
 
-int manifest_untuned(const Picks *p)
+int manifest_untuned(const Picks *p, const Picked **first)
 {
-    static const char *const tuned[] = {"hit", "kept", "imported"};
     int n = 0;
     for (int i = 0; i < p->at.n; i++) {
-        bool found = false;
-        for (size_t k = 0; k < countof(tuned); k++) {
-            found = found || !strcmp(p->at.at[i].answer.outcome, tuned[k]);
+        const Picked *x = &p->at.at[i];
+        if (!picked_tuned(x)) {
+            *first = n++ ? *first : x;
         }
-        n += !found;
     }
     return n;
 }
@@ -145,7 +141,6 @@ typedef struct Store {
     const Picks *p;
     const ModelLibrary *l;
     uint64_t took_ns;
-    Db *db;
 } Store;
 
 static const char *command_of(Env *e, const BuildOptions *o)
@@ -158,7 +153,7 @@ static const char *command_of(Env *e, const BuildOptions *o)
     return b.at;
 }
 
-static DbBuild build_row(Env *e, const Store *s)
+static DbBuild build_row(Env *e, Db *db, const Store *s)
 {
     DbBuild row;
     DbMachine machine = s->p->here.db_machine;
@@ -167,8 +162,8 @@ static DbBuild build_row(Env *e, const Store *s)
     row.started_ns = os_wall_ns() - (int64_t)s->took_ns;
     row.took_ns = (int64_t)s->took_ns;
     row.version = NC_VERSION;
-    row.machine = db_put_machine(s->db, &machine);
-    row.toolchain = db_put_toolchain(s->db, &toolchain);
+    row.machine = db_put_machine(db, &machine);
+    row.toolchain = db_put_toolchain(db, &toolchain);
     row.model = s->l->parts.model;
     row.output = s->p->o->out;
     row.output_hash =
@@ -178,12 +173,12 @@ static DbBuild build_row(Env *e, const Store *s)
     return row;
 }
 
-static void store_rows(Env *e, void *arg)
+static void store_rows(Env *e, Db *db, void *arg)
 {
     const Store *s = arg;
     const nc_facts *f = s->l->text.tables->facts;
     DbBuildSite *site = arena_array(&e->model, DbBuildSite, f->n_sites);
-    DbBuild build = build_row(e, s);
+    DbBuild build = build_row(e, db, s);
     int n = 0;
     for (int i = 0; i < s->l->parts.n; i++) {
         const Program *p = s->l->parts.part[i].program;
@@ -194,37 +189,22 @@ static void store_rows(Env *e, void *arg)
         for (int k = 0; k < p->call.n; k++, n++) {
             int kernel = p->call.at[k].kernel;
             const Picked *x = pick_of(s->p, &s->l->parts, i, kernel);
-            site[n] = site_row(e, s->db, &f->site[n], x, built[kernel], n);
+            site[n] = site_row(e, db, &f->site[n], x, built[kernel], n);
         }
     }
-    db_add_new_build(s->db, &build, site, n);
+    db_add_new_build(db, &build, site, n);
 }
 
 static void store(Env *e, void *arg)
 {
-    Store *s = arg;
-    Err err;
-    s->db = db_open(e, db_path(s->p->here.db), DB_WRITE, &err);
-    if (!s->db) {
-        fail_err(e, &err);
-    }
-    db_transact(s->db, store_rows, s);
-}
-
-static void close_store(void *arg)
-{
-    db_close(((Store *)arg)->db);
-}
-
-static void store_finally(Env *e, void *arg)
-{
-    env_finally(e, store, close_store, arg);
+    const Store *s = arg;
+    db_write(e, db_path(s->p->here.db), store_rows, arg);
 }
 
 void manifest_store(Env *e, const Picks *p, const ModelLibrary *l, uint64_t took_ns)
 {
     Store s = {.p = p, .l = l, .took_ns = took_ns};
-    if (p->here.db && p->at.n && !env_try(e, store_finally, &s)) {
+    if (p->here.db && !env_try(e, store, &s)) {
         fprintf(stderr, "This build is not recorded: %s\n", e->err.text);
     }
 }

@@ -154,7 +154,18 @@ const Picked *pick_of(const Picks *p, const LibraryParts *parts, int part, int k
     for (int i = 0; i < part; i++) {
         first += parts->part[i].program->kernel.n;
     }
-    return first + kernel < p->at.n ? &p->at.at[first + kernel] : NULL;
+    return &p->at.at[first + kernel];
+}
+
+bool picked_tuned(const Picked *x)
+{
+    static const char *const tuned[] = {"hit", "kept", "imported"};
+    for (size_t i = 0; i < countof(tuned); i++) {
+        if (!strcmp(x->answer.outcome, tuned[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool picked_winner(const Picked *x)

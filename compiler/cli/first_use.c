@@ -71,15 +71,20 @@ static void search(Env *e, void *arg)
     env_finally(e, find, building_close, &s->b);
 }
 
+BuildOptions first_use_build(const FirstUse *f, const char *dir)
+{
+    return (BuildOptions){.dir = dir,
+                          .db = f->db,
+                          .no_db = f->no_db,
+                          .context = f->context,
+                          .n_threads = f->n_threads,
+                          .f32 = f->f32};
+}
+
 /* In an Env of its own: what a compiler needs is not for the model that runs to keep. */
 const char *first_use_library(Env *e, const FirstUse *f, const char *dir)
 {
-    BuildOptions o = {.dir = dir,
-                      .db = f->db,
-                      .no_db = f->no_db,
-                      .context = f->context,
-                      .n_threads = f->n_threads,
-                      .f32 = f->f32};
+    BuildOptions o = first_use_build(f, dir);
     Finding s = {.b = {.o = &o}, .m = &e->model};
     uint64_t start_ns = os_now_ns();
     Env own;
