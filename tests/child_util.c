@@ -75,6 +75,7 @@ void lab_init(Lab *l, const char *kernel_text)
 
 void lab_release(Lab *l)
 {
+    children_release(&l->children);
     workshop_release(&l->w);
 }
 
@@ -140,22 +141,42 @@ static int n_mappings(void)
     return n;
 }
 
+const ProcessResult *lab_run_on(Lab *l)
+{
+    l->runner.process(l->runner.ctx, &l->w.e, &l->w.e.model, &l->job, &l->result);
+    return &l->result;
+}
+
 const ProcessResult *lab_run(Lab *l)
 {
     int before = open_descriptors();
-    l->runner.process(l->runner.ctx, &l->w.e, &l->w.e.model, &l->job, &l->result);
+    lab_run_on(l);
+    children_release(&l->children);
     cr_expect_eq(open_descriptors(), before, "a descriptor is left");
     cr_expect_eq(n_mappings(), 0, "a mapping is left");
     cr_expect(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a process is left");
     return &l->result;
 }
 
-void lab_refuses(Lab *l, const char *text, Status s, const char *words)
+void lab_keeps(Lab *l)
 {
-    l->b = lab_hostile(l, text);
-    const ProcessResult *r = lab_run(l);
+    l->job.stage = DUEL_SEARCH;
+    l->task.regime = REGIME_COLD;
+}
+
+static void expect_refused(const ProcessResult *r, Status s, const char *words)
+{
     cr_expect_eq(r->status, s, "status %d: %s", (int)r->status, r->why);
     cr_expect(!words || strstr(r->why, words), "no '%s' in: %s", words, r->why);
     cr_expect_eq(r->n_pairs, 0);
     cr_expect_gt(r->took_ns, 0);
+}
+
+void lab_refuses(Lab *l, const char *text, Status s, const char *words)
+{
+    l->b = lab_hostile(l, text);
+    expect_refused(lab_run(l), s, words);
+    lab_keeps(l);
+    expect_refused(lab_run(l), s, words);
+    cr_expect_eq(l->children.keeper.n_asked, 1, "was not forked from a keeper");
 }

@@ -29,9 +29,12 @@ Built lab_build(Lab *l, const char *schedule);
 /* A library of C text that defines `int32_t candidate(P)`, and may call right(p, syms, part,
  * n_parts), y is its output, m its rows. */
 Built lab_hostile(Lab *l, const char *text);
-/* Runs the job; asserts that nothing of the process is left. */
+/* Runs the job; asserts that nothing of the process is left, nor of one that keeps rings. */
 const ProcessResult *lab_run(Lab *l);
-/* The same of a hostile b; asserts its status and, where given, words of the reason. */
+const ProcessResult *lab_run_on(Lab *l); /* that one stays */
+void lab_keeps(Lab *l);                  /* from now on jobs are such that rings are kept */
+/* Runs it with a hostile b, from its parent and from a process that keeps rings; asserts its
+ * status and, where given, words of the reason. */
 void lab_refuses(Lab *l, const char *text, Status s, const char *words);
 
 #endif

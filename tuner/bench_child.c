@@ -39,9 +39,10 @@ static const Kernel *scheduled(Process *p, int side)
     return k;
 }
 
-static void read_task(Process *p)
+void bench_prepare(Process *p)
 {
     const Task *t = &p->job.task;
+    machine_read(p->e, p->job.root, &p->machine);
     p->naive = kernel_parse(p->e, t->kernel, strlen(t->kernel), "kernel");
     if (p->naive->n_syms != t->n_syms) {
         fail(p->e, E_INPUT, "The kernel has %d symbols and the task values of %d.",
@@ -73,7 +74,7 @@ static uint64_t memory_needed(const Process *p)
     return 3 * plain + 2 * stored + rings + THREAD_BYTES * (uint64_t)t->n_threads + SLACK_BYTES;
 }
 
-static void lock_down(Process *p)
+void bench_lock_down(Process *p)
 {
     child_limit(&p->job, memory_needed(p));
     child_watch_memory(&p->area.head->no_memory);
@@ -113,7 +114,7 @@ static void load_ours(Process *p, int side)
     }
 }
 
-static void load(Process *p, int side)
+void bench_load(Process *p, int side)
 {
     if (built(p, side)->rival) {
         load_rival(p, side);
@@ -138,8 +139,8 @@ static void load_both(Process *p)
 {
     area_enter(&p->area, AREA_LOADING);
     int first = p->job.b_loaded_first ? B : A;
-    load(p, first);
-    load(p, !first);
+    bench_load(p, first);
+    bench_load(p, !first);
     p->facts.base_a = base_of(p, A);
     p->facts.base_b = base_of(p, B);
     if (p->facts.base_a == p->facts.base_b) {
@@ -236,9 +237,10 @@ static void measure_job(Env *e, void *arg)
     Process *p = arg;
     Err err;
     area_enter(&p->area, AREA_BEGUN);
-    machine_read(e, p->job.root, &p->machine);
-    read_task(p);
-    lock_down(p);
+    if (!p->naive) {
+        bench_prepare(p);
+    }
+    bench_lock_down(p);
     load_both(p); /* before any thread is there: libraries look at the environment */
     p->pool = pool_new(p->job.task.n_threads, &err);
     if (!p->pool) {
@@ -285,7 +287,7 @@ static __attribute__((noinline)) bool measure_padded(Process *p)
     return env_try(p->e, measure_job, p);
 }
 
-static void measure_all(Process *p)
+_Noreturn void bench_measure(Process *p)
 {
     bool ok = measure_padded(p);
     AreaFacts *f = &p->facts;
@@ -296,21 +298,37 @@ static void measure_all(Process *p)
     }
     f->n_pairs = (int32_t)p->area.n_written;
     area_finish(&p->area, f);
+    _exit(0); /* nothing that a library has left to be done at exit */
 }
 
 /* ---- beginning ----------------------------------------------------------------------- */
 
-static bool open_area(int parent, int parents_fd, Area *a, Err *err)
+int parents_fd(int parent, int fd, int flags)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", parent, parents_fd);
-    int fd = os.open(path, O_RDWR, 0);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", parent, fd);
+    return os.open(path, flags, 0);
+}
+
+static bool open_area(int parent, int area_fd, Area *a, Err *err)
+{
+    int fd = parents_fd(parent, area_fd, O_RDWR);
     if (fd < 0) {
-        return err_set(err, E_IO, "Cannot open %s: %s.", path, strerror(errno));
+        return err_set(err, E_IO, "Cannot open descriptor %d of process %d: %s.", area_fd,
+                       parent, strerror(errno));
     }
     bool ok = area_open(fd, a, err);
     os.close(fd);
     return ok;
+}
+
+bool bench_begin(Process *p, int parent, int area_fd, Err *err)
+{
+    return open_area(parent, area_fd, &p->area, err) &&
+           child_job_parse(&p->e->model, p->area.text, p->area.head->text_bytes, &p->job,
+                           err) &&
+           (p->job.job.n_pairs == (int)p->area.head->max_pairs ||
+            err_set(err, E_INPUT, "The job and its area do not fit."));
 }
 
 static bool begin(int argc, char **argv, Process *p, Err *err)
@@ -322,11 +340,7 @@ static bool begin(int argc, char **argv, Process *p, Err *err)
     if (!child_bind_life(parent)) {
         return err_set(err, E_IO, "The parent %d is gone.", parent);
     }
-    return open_area(parent, fd, &p->area, err) &&
-           child_job_parse(&p->e->model, p->area.text, p->area.head->text_bytes, &p->job,
-                           err) &&
-           (p->job.job.n_pairs == (int)p->area.head->max_pairs ||
-            err_set(err, E_INPUT, "The job and its area do not fit."));
+    return bench_begin(p, parent, fd, err);
 }
 
 int child_main(int argc, char **argv, RivalOpen *own)
@@ -342,6 +356,5 @@ int child_main(int argc, char **argv, RivalOpen *own)
         env_release(&e);
         return CHILD_NOT_BEGUN;
     }
-    measure_all(p);
-    _exit(0); /* nothing that a library has left to be done at exit */
+    bench_measure(p);
 }

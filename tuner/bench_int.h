@@ -1,5 +1,6 @@
-/* bench_int.h - what the two files of a process that measures share: its job on the way
- * (bench_child.c), its operands and its turns (bench_turns.c). */
+/* bench_int.h - what the three files of a process that measures share: its job on the way
+ * (bench_child.c), its operands and its turns (bench_turns.c), and the process that keeps rings
+ * for many such (bench_keep.c). */
 #ifndef NC_BENCH_INT_H
 #define NC_BENCH_INT_H
 
@@ -19,12 +20,25 @@ typedef struct Process {
     RivalOpen *own_rivals;             /* of this program; may be NULL */
     const RivalKernel *rival[N_SIDES]; /* NULL: a kernel of ours */
     void **param;
+    Ring **given[N_SIDES]; /* of a keeper's; see Runnable */
     Runnable side[N_SIDES];
     Pool *pool;
     int n_copies, first_laid;
     Ring *biggest; /* of one side's rings, for probes; NULL: hot */
     bool dropped;  /* b: after its first calls */
 } Process;
+
+/* ---- bench_child.c ---- */
+
+/* The parent's descriptor as one of ours. -1: errno says why. */
+int parents_fd(int parent, int fd, int flags);
+/* Finds the job. False: err says why. */
+bool bench_begin(Process *p, int parent, int area_fd, Err *err);
+/* The two that follow fail as env_try's bodies do. First: the kernels that the job means. */
+void bench_prepare(Process *p);
+void bench_lock_down(Process *p); /* from then on it may run foreign code */
+void bench_load(Process *p, int side);
+_Noreturn void bench_measure(Process *p); /* leaves by _exit, with its results in the area */
 
 /* ---- bench_turns.c ---- */
 

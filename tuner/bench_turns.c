@@ -47,12 +47,48 @@ static int plan_copies(Process *p, size_t bytes)
     return plan.n_copies;
 }
 
+/* By side and operand; NULL: that is not given. */
+static Ring *given_at(const Process *p, int nth)
+{
+    Ring *const *given = p->given[nth / p->naive->operand.n];
+    return given ? given[nth % p->naive->operand.n] : NULL;
+}
+
+/* Of rings that are given no more copies are used than all have, from some copy on: what the
+ * process before left in a cache is not what comes first. */
+static void use_given(Process *p)
+{
+    int n = N_SIDES * p->naive->operand.n;
+    for (int i = 0; i < n; i++) {
+        const Ring *r = given_at(p, i);
+        p->n_copies = r && r->n_copies < p->n_copies ? r->n_copies : p->n_copies;
+    }
+    for (int i = 0; i < n; i++) {
+        Ring *r = given_at(p, i);
+        if (r) {
+            r->n_copies = p->n_copies;
+            r->next = (int)(p->job.job.seed % (uint64_t)p->n_copies);
+        }
+    }
+}
+
+/* Nobody reads as the graph has it what both sides are given as they lay it out. */
+static void pass_over_given(Process *p)
+{
+    int n = p->naive->operand.n;
+    for (int i = 1; i < n; i++) {
+        const Ring *a = given_at(p, i), *b = given_at(p, n + i);
+        p->param[i] = a && b ? a->at : NULL;
+    }
+}
+
 void bench_lay(Process *p)
 {
     const Task *t = &p->job.task;
     uint64_t from_ns = clock_ns();
     area_enter(&p->area, AREA_PACKING);
     p->param = arena_array(&p->e->model, void *, p->naive->operand.n);
+    pass_over_given(p);
     operands_fill(p->e, p->naive, t->sym, p->job.job.seed, p->param);
     size_t bytes = 0;
     p->first_laid = p->job.job.stage == DUEL_SEARCH ? A : drawn_side(p, COIN_LAID);
@@ -64,13 +100,25 @@ void bench_lay(Process *p)
                                 .syms = t->sym,
                                 .pool = bench_pool(p, i),
                                 .rival = p->rival[i],
-                                .param = p->param};
+                                .param = p->param,
+                                .given = p->given[i]};
         bytes +=
             runnable_lay(p->e, &p->side[i], t->rotates, nth ? &p->side[p->first_laid] : NULL);
     }
     p->n_copies = plan_copies(p, bytes);
+    use_given(p);
     runnable_rings(p->e, &p->side[p->first_laid], p->n_copies, p->pool);
     p->facts.lay_ns += clock_ns() - from_ns;
+}
+
+/* A ring of b's own took long to lay: a keeper wants to know. */
+static bool has_own_ring(const Runnable *r)
+{
+    bool own = false;
+    for (int i = 1; i < r->k->operand.n; i++) {
+        own = own || r->ring[i] == &r->own[i];
+    }
+    return own;
 }
 
 static void note_rings(Process *p)
@@ -94,6 +142,7 @@ void bench_lay_rings(Process *p)
         p->biggest = r && (!p->biggest || r->bytes > p->biggest->bytes) ? r : p->biggest;
     }
     note_rings(p);
+    __atomic_store_n(&p->area.head->laid_b, has_own_ring(&p->side[B]), __ATOMIC_RELEASE);
 #ifndef NC_SANITIZED       /* it has terabytes of shadow */
     mlockall(MCL_CURRENT); /* best effort */
 #endif

@@ -144,8 +144,6 @@ static bool spawn(Child *p, char **env, Err *err)
     if (os.pipe(fd) != 0) {
         return err_set(err, E_IO, "There is no pipe: %s.", strerror(errno));
     }
-    child_looks_before(p);
-    take_time(p);
     p->pid = os.spawn(program, argv, env, fd[1]);
     int why = errno;
     os.close(fd[1]);
@@ -182,7 +180,9 @@ static void run(Env *e, void *arg)
     (void)e;
     p->area_fd = area_make(&p->cross, &p->text, &p->area, &err);
     take_turn(p);
-    if (p->area_fd < 0 || !spawn(p, env, &err)) {
+    child_looks_before(p);
+    take_time(p);
+    if (p->area_fd < 0 || (!keeper_starts(p, env) && !spawn(p, env, &err))) {
         child_ends(p, STATUS_GARBAGE, "No process was started: %.600s", err.text);
         return;
     }
@@ -191,13 +191,14 @@ static void run(Env *e, void *arg)
     p->out->pid = (int)p->pid;
     p->out->took_ns = end_ns - p->begin_ns;
     child_judge(p, end_ns);
+    p->out->lay_ns += p->kept_lay_ns;
     child_looks_after(p);
     learn(p);
 }
 
 static void close_all(Child *p)
 {
-    const int fd[] = {p->area_fd, p->said_fd, p->pid_fd, p->lock_fd};
+    const int fd[] = {p->area_fd, p->kept ? -1 : p->said_fd, p->pid_fd, p->lock_fd};
     for (size_t i = 0; i < countof(fd); i++) {
         if (fd[i] >= 0) {
             os.close(fd[i]);

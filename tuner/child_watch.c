@@ -21,8 +21,9 @@ static bool reaped(Child *p, int flags)
 {
     pid_t pid;
     do {
-        pid = os.wait4(p->pid, &p->status, flags, &p->usage);
-    } while (pid < 0 && errno == EINTR);
+        pid = p->kept ? keeper_wait(p, flags)
+                      : os.wait4(p->pid, &p->status, flags, &p->usage);
+    } while (pid < 0 && !p->kept && errno == EINTR);
     p->end = pid < 0 ? LOST : p->end;
     return pid != 0;
 }
@@ -32,7 +33,9 @@ static void listen_to(Child *p)
     char chunk[4096];
     ssize_t n = os.read(p->said_fd, chunk, sizeof chunk);
     if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
-        os.close(p->said_fd);
+        if (!p->kept) {
+            os.close(p->said_fd);
+        }
         p->said_fd = -1;
     }
     if (n > 0) {
@@ -77,7 +80,9 @@ static void attend(Child *p)
         }
     }
     if (!gone) {
-        os.kill(-p->pid, SIGKILL);
+        if (!p->kept || p->end != GONE) { /* a keeper sees to those that have gone */
+            os.kill(-p->pid, SIGKILL);
+        }
         reaped(p, 0);
     }
 }

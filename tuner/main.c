@@ -302,6 +302,9 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], CHILD_WORD)) {
         return child_main(argc, argv, rival_open);
     }
+    if (argc > 1 && !strcmp(argv[1], KEEPER_WORD)) {
+        return keeper_main(argc, argv, rival_open);
+    }
     if (argc > 1 && !strcmp(argv[1], SAY_RIVALS_WORD)) {
         return rivals_say(argc, argv);
     }

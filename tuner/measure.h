@@ -104,6 +104,9 @@ typedef struct Runnable {
     Pool *pool;               /* NULL: the caller computes all parts */
     const RivalKernel *rival; /* takes the place of fn and pack; NULL: it is ours */
     void **param;             /* by operand, as the graph has it */
+    /* By operand: rings that another process has laid of what this kernel lays out, the same
+     * panels. NULL: none, or not of that operand. */
+    Ring **given;
     Ring **ring;              /* by operand: takes its place. NULL: it stays where it is */
     Ring *own;                /* the rings that are not another's; by operand */
     struct Laid *laid;        /* one copy of each, until the rings are there */
@@ -119,20 +122,23 @@ bool operand_rotates(const Kernel *k, int operand, uint64_t rotates);
 /* The bits of operands that are a KV cache: when a model comes to one again, it is as cold as a weight. */
 uint64_t call_caches(const Program *p, const Call *call);
 size_t operands_rotating_bytes(const Kernel *k, const int64_t *syms, uint64_t rotates);
-/* What rotates, once, laid out by the kernel's own functions; how many bytes of that need rings
- * of their own: where `with` has an operand in the same bytes, its ring will serve both, and
- * with must outlive r. Fails with E_NOMEM, and E_INPUT where a value is said to come from bf16
+/* What rotates, once, laid out by the kernel's own functions, or given; how many bytes of that are
+ * in no ring of `with`: where that has an operand in the same bytes, its ring will serve both, and
+ * it must outlive r. Fails with E_NOMEM, and E_INPUT where a value is said to come from bf16
  * and does not. */
 size_t runnable_lay(Env *e, Runnable *r, uint64_t rotates, const Runnable *with);
 /* Then rings of so many copies, touched first by the threads of pool; with's are there already.
  * E_NOMEM */
 void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool);
-/* Bytes of its own rings, all copies; and are they of huge pages, as far as the system did not refuse? */
+/* Of its rings that are not with's: bytes of all copies; and are they of huge pages, as far as the
+ * system did not refuse? */
 size_t runnable_ring_bytes(const Runnable *r, bool *huge);
-void runnable_flush(Runnable *r, Pool *pool); /* its own rings of more than one copy */
+void runnable_flush(Runnable *r, Pool *pool); /* likewise, those of more than one copy */
 void runnable_release(Runnable *r);
 /* Once, on the next copies; before there are rings, on the one copy that was laid out. */
 void runnable_call(void *runnable);
+/* The operand as it was laid out, until there are rings; NULL: it does not rotate. */
+const void *runnable_laid(const Runnable *r, int operand);
 
 /* ---- rival.c: a kernel that is not of our making --------------------------------------------- */
 

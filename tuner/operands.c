@@ -82,8 +82,9 @@ size_t operands_rotating_bytes(const Kernel *k, const int64_t *syms, uint64_t ro
 typedef struct Laid { /* one copy of an operand, as it is stored */
     const void *at;   /* NULL: it does not rotate */
     size_t bytes;
-    void *own;         /* to be freed; NULL: the operand itself */
+    void *own;         /* to be freed; NULL: the operand itself, or another's */
     Ring *const *like; /* another's ring serves; NULL: its own */
+    bool shared;       /* that is the other Runnable's */
 } Laid;
 
 /* Room for what the operand becomes next. */
@@ -118,6 +119,11 @@ static void lay_out(Env *e, Runnable *r, int operand)
 {
     const Operand *o = &r->k->operand.at[operand];
     Laid *l = &r->laid[operand];
+    if (r->given && r->given[operand]) {
+        Ring *const *given = &r->given[operand];
+        *l = (Laid){.at = (*given)->at, .bytes = (*given)->bytes, .like = given};
+        return;
+    }
     bool by_rival = r->rival && r->rival->packed == operand;
     *l = (Laid){.at = r->param[operand],
                 .bytes = by_rival ? r->rival->packed_bytes
@@ -143,25 +149,27 @@ static void lay_out(Env *e, Runnable *r, int operand)
 
 static bool same_bytes(const Laid *a, const Laid *b)
 {
-    return a->at && a->bytes == b->bytes && !memcmp(a->at, b->at, a->bytes);
+    return a->at && a->bytes == b->bytes &&
+           (a->at == b->at || !memcmp(a->at, b->at, a->bytes));
 }
 
 size_t runnable_lay(Env *e, Runnable *r, uint64_t rotates, const Runnable *with)
 {
     int n = r->k->operand.n;
-    size_t own_bytes = 0;
+    size_t bytes = 0;
     r->laid = arena_array(&e->model, Laid, n);
     r->ring = arena_array(&e->model, Ring *, n);
     r->own = arena_array(&e->model, Ring, n);
     for (int i = 1; i < n; i++) {
         if (operand_rotates(r->k, i, rotates)) {
+            Laid *l = &r->laid[i];
             lay_out(e, r, i);
-            bool like = with && same_bytes(&with->laid[i], &r->laid[i]);
-            r->laid[i].like = like ? &with->ring[i] : NULL;
-            own_bytes += like ? 0 : r->laid[i].bytes;
+            l->shared = with && same_bytes(&with->laid[i], l);
+            l->like = l->shared ? &with->ring[i] : l->like;
+            bytes += l->shared ? 0 : l->bytes;
         }
     }
-    return own_bytes;
+    return bytes;
 }
 
 static void drop_copies(Runnable *r)
@@ -186,14 +194,19 @@ void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool)
     drop_copies(r);
 }
 
+static Ring *its_ring(const Runnable *r, int operand)
+{
+    return r->laid[operand].shared ? NULL : r->ring[operand];
+}
+
 size_t runnable_ring_bytes(const Runnable *r, bool *huge)
 {
     size_t bytes = 0;
     *huge = true;
     for (int i = 1; i < r->k->operand.n; i++) {
-        const Ring *own = &r->own[i];
-        bytes += own->step_bytes * (size_t)own->n_copies;
-        *huge = *huge && (!own->map || own->huge);
+        const Ring *ring = its_ring(r, i);
+        bytes += ring ? ring->step_bytes * (size_t)ring->n_copies : 0;
+        *huge = *huge && (!ring || ring->huge);
     }
     return bytes;
 }
@@ -201,8 +214,9 @@ size_t runnable_ring_bytes(const Runnable *r, bool *huge)
 void runnable_flush(Runnable *r, Pool *pool)
 {
     for (int i = 1; i < r->k->operand.n; i++) {
-        if (r->own[i].n_copies > 1) {
-            ring_flush(&r->own[i], pool);
+        Ring *ring = its_ring(r, i);
+        if (ring && ring->n_copies > 1) {
+            ring_flush(ring, pool);
         }
     }
 }
@@ -215,7 +229,12 @@ void runnable_release(Runnable *r)
     }
 }
 
-static void *given(const Runnable *r, int operand)
+const void *runnable_laid(const Runnable *r, int operand)
+{
+    return r->laid[operand].at;
+}
+
+static void *argument(const Runnable *r, int operand)
 {
     const Laid *l = r->laid ? &r->laid[operand] : NULL;
     Ring *ring = r->ring ? r->ring[operand] : NULL;
@@ -230,7 +249,7 @@ void runnable_call(void *runnable)
     int n = r->k->operand.n;
     check(n <= MAX_OPERANDS);
     for (int i = 0; i < n; i++) {
-        param[i] = given(r, i);
+        param[i] = argument(r, i);
     }
     if (r->rival) {
         rival_call(r->rival, r->pool, param, r->syms);

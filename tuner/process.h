@@ -222,6 +222,26 @@ bool child_job_parse(Arena *m, const char *text, size_t len, ChildJob *out, Err 
 /* ---- child.c: a Runner whose processes are real ------------------------------------------ */
 
 #define CHILD_WORD "--measure-for" /* the hidden first argument; main gives way to child_main */
+#define KEEPER_WORD "--keep-for"   /* likewise, to keeper_main */
+
+/* Descriptors of a process that keeps rings. Columns: id */
+#define KEEPER_FDS(X) X(PID) X(SAID) X(ASK_READ) X(ASK) X(ANSWER) X(ANSWER_WRITE)
+
+enum KeeperFd {
+#define X(id) KEEPER_##id,
+    KEEPER_FDS(X) N_KEEPER_FDS
+#undef X
+};
+
+typedef struct RingKeeper { /* of rings, from one search process to the next; keeper.c */
+    bool on;
+    pid_t pid;
+    int fd[N_KEEPER_FDS]; /* -1: not open */
+    int env_pad;
+    Hash of;       /* task and incumbent */
+    bool hopeless; /* of those, none can be kept */
+    int n_asked, n_laid; /* processes; rings */
+} RingKeeper;
 
 typedef struct Children {
     const char *program;       /* that has child_main; NULL: this one */
@@ -231,9 +251,11 @@ typedef struct Children {
     bool lock_stuck;           /* who had it did not let go: it is no longer waited for */
     bool keep_unbound;         /* never bind to one CPU */
     bool unbind_next;          /* the last process was disturbed too often where it was bound */
+    RingKeeper keeper;
 } Children;
 
 Runner child_runner(Children *c);
+void children_release(Children *c); /* ends the process that keeps rings, if there is one */
 
 /* ---- bench_child.c: the process itself --------------------------------------------------- */
 
@@ -245,5 +267,11 @@ typedef bool RivalOpen(Env *e, const char *name, const Kernel *naive, const int6
 /* argv: program, CHILD_WORD, the parent's pid, its descriptor of the area. own: of the program's
  * rivals; NULL: it has none. Returns the exit status. */
 int child_main(int argc, char **argv, RivalOpen *own);
+
+/* ---- bench_keep.c: the process that keeps rings ------------------------------------------ */
+
+/* argv: program, KEEPER_WORD, the parent's pid, its descriptors: to read requests from and to
+ * write replies to. */
+int keeper_main(int argc, char **argv, RivalOpen *own);
 
 #endif

@@ -70,6 +70,7 @@ typedef struct AreaHead {
     uint32_t n_pairs;   /* that are there */
     uint32_t in_a;      /* a is what runs */
     uint32_t no_memory; /* when it died, there was none left to it */
+    uint32_t laid_b;    /* it came so far that it laid rings of b's own */
     Verdict verdict;    /* verify_kernel writes it as it goes */
     AreaFacts facts;
     Hash seal; /* of the facts, and of each pair when it was written */
@@ -126,7 +127,9 @@ typedef struct Child { /* as the parent sees it */
     uint64_t begin_ns;
     int status; /* waitpid's */
     struct rusage usage;
-    bool looked; /* before is known */
+    bool kept;            /* a keeper's child, not ours */
+    uint64_t kept_lay_ns; /* that the keeper took to lay what was not there yet */
+    bool looked;          /* before is known */
     MachineLoad before;
     ChildEnd end;
     size_t said_bytes;
@@ -144,6 +147,26 @@ void child_judge(Child *p, uint64_t end_ns);
 void child_looks_before(Child *p);
 /* When it has ended and its result is known. */
 void child_looks_after(Child *p);
+
+/* ---- keeper.c: a process that keeps rings and forks those that measure ------------------ */
+
+enum { KEEPER_CANNOT, KEEPER_STARTED, KEEPER_ENDED };
+
+/* What it says: after it was asked, and when a process that it started has ended. */
+typedef struct KeeperReply {
+    int what;
+    pid_t pid;
+    int n_laid;      /* rings, for this process */
+    uint64_t lay_ns; /* that took */
+    int status;      /* waitpid's */
+    struct rusage usage;
+} KeeperReply;
+
+/* A process for p's job, with rings that were laid for an earlier one. False: there is none, and
+ * p can be run as any other. */
+bool keeper_starts(Child *p, char **env);
+/* wait4 for a process of the keeper's: >0 it is reaped, 0 not yet (WNOHANG), -1 nobody knows. */
+pid_t keeper_wait(Child *p, int flags);
 
 /* ---- child_limits.c: what a process that runs foreign code may do ---------------------- */
 

@@ -134,10 +134,7 @@ static int add_way(const Layouts *l, Choice *x, const Schedule *s, Kernel *k)
     Way w = {.schedule = *s, .k = k, .layout = arena_array(&e->model, Hash, k->operand.n)};
     for (int i = 0; i < k->operand.n; i++) {
         if (k->operand.at[i].pack) {
-            Buf text;
-            buf_init(&text, &e->kernel);
-            emit_pack(e, k, l->parts->o.tc->target, i, "pack", &text);
-            w.layout[i] = hash_bytes(text.at, text.len);
+            w.layout[i] = emit_pack_hash(e, k, l->parts->o.tc->target, i);
         }
     }
     x->way[x->n] = w;

@@ -254,6 +254,14 @@ void emit_pack(Env *e, const Kernel *k, const Target *t, int operand, const char
     write_pack(&w, name, operand);
 }
 
+Hash emit_pack_hash(Env *e, const Kernel *k, const Target *t, int operand)
+{
+    Buf text;
+    buf_init(&text, &e->kernel);
+    emit_pack(e, k, t, operand, "pack", &text);
+    return hash_bytes(text.at, text.len);
+}
+
 /* ---- the file ---- */
 
 static void write_file(Env *e, const Kernel *k, const Target *t, const char *name, Buf *out)

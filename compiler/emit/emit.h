@@ -34,6 +34,8 @@ extern const char *const emit_flags[];
 /* The text of one packed operand's function, under any name: equal text, equal panels. */
 void emit_pack(Env *e, const Kernel *k, const Target *t, int operand, const char *name,
                Buf *out);
+/* Of that text: equal panels. Memory is e's, of the kernel. */
+Hash emit_pack_hash(Env *e, const Kernel *k, const Target *t, int operand);
 
 /* ---- carried.c: compiler/runtime as text ----------------------------------------------------- */
 void emit_api(Buf *out); /* what a library's own header says beside shapes */

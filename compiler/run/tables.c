@@ -159,11 +159,8 @@ static Hash fill_hash(Maker *k, const Kernel *kernel, int operand)
     const char *name = arena_printf(&k->e->kernel, "%s_pack_%d", kernel->symbol, operand);
     Hash *known = map_get(&k->fills, hash_str(name));
     if (!known) {
-        Buf text;
-        buf_init(&text, &k->e->kernel);
-        emit_pack(k->e, kernel, k->parts->o.tc->target, operand, "pack", &text);
         known = arena_new(k->m, Hash);
-        *known = hash_bytes(text.at, text.len);
+        *known = emit_pack_hash(k->e, kernel, k->parts->o.tc->target, operand);
         map_put(&k->fills, hash_str(name), known);
     }
     return *known;

@@ -162,6 +162,7 @@ void tune_body(Env *e, void *arg)
     t->w.o = o;
     bool ok = env_try(e, tune, t);
     Err err = e->err;
+    children_release(&t->w.children);
     bool interrupted = t->interrupted || (!ok && err.code == E_INTERRUPT);
     RunEnd end = {t,
                   interrupted ? "interrupted"
