@@ -121,7 +121,7 @@ export NC_BUILD := $(OUT)
 setup: ## install the missing Debian packages, by name
 	@tools/setup.sh
 
-quickstart: setup ## build, then compile a small graph (loops, C, do they agree?) and run a small model
+quickstart: setup ## build, compile a small graph, run a small model, tune a product for a minute, show the report
 	@$(AGAIN) all
 	@tools/quickstart.sh $(OUT)
 

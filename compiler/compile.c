@@ -62,9 +62,7 @@ void compile_one_token(Compile *c)
     c->known.value[seq] = 1;
 }
 
-enum { N_STEP_SIZES = 3 };
-
-static Sym size_symbol(Env *e, int i)
+Sym step_size(Env *e, int i)
 {
     static const char *const name[N_STEP_SIZES] = {"seq", "past", "capacity"};
     return sym_intern(e, name[i], strlen(name[i]));
@@ -75,7 +73,7 @@ void step_sizes(Env *e, int64_t seq, int64_t past, int64_t capacity, int64_t val
     const int64_t size[N_STEP_SIZES] = {seq, past, capacity};
     memset(value, 0, sizeof *value * MAX_SYMBOLS);
     for (int i = 0; i < N_STEP_SIZES; i++) {
-        value[size_symbol(e, i)] = size[i];
+        value[step_size(e, i)] = size[i];
     }
 }
 
@@ -83,7 +81,7 @@ void compile_at_usual_sizes(Compile *c, int64_t n_tokens)
 {
     step_sizes(c->env, n_tokens, n_tokens == 1 ? USUAL_PAST : 0, USUAL_CAPACITY, c->usual);
     for (int i = 0; i < N_STEP_SIZES; i++) {
-        c->usual_known[size_symbol(c->env, i)] = true;
+        c->usual_known[step_size(c->env, i)] = true;
     }
 }
 

@@ -70,6 +70,9 @@ typedef struct Compile {
  * one. */
 enum { USUAL_PROMPT = 64, USUAL_PAST = 256, USUAL_CAPACITY = 512 };
 
+/* The symbols of a step's sizes: seq, past, capacity, in the order of NcSize. */
+enum { N_STEP_SIZES = 3 };
+Sym step_size(Env *e, int i);
 /* Of a step with that many tokens behind so many: value by symbol. */
 void step_sizes(Env *e, int64_t seq, int64_t past, int64_t capacity,
                 int64_t value[MAX_SYMBOLS]);

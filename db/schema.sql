@@ -445,7 +445,7 @@ CREATE TABLE build_site (
     kernel INTEGER NOT NULL REFERENCES kernel,
     sizes TEXT NOT NULL,             -- that it is called with; "": it has no symbols
     regime TEXT NOT NULL,
-    outcome TEXT NOT NULL,           -- hit, kept, miss, stale, refused
+    outcome TEXT NOT NULL,           -- hit, kept, imported, miss, stale, refused, default, naive
     field TEXT,                      -- of a miss: the key's first field that differs
     why TEXT,
     schedule TEXT NOT NULL,          -- that was built

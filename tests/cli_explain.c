@@ -4,6 +4,7 @@
 #include "tests/cli_util.h"
 #include "tests/db_fixture.h"
 #include "tests/db_util.h"
+#include "tests/schedule_util.h"
 #include "tuner/evidence.h"
 
 #include <jansson.h>
@@ -66,16 +67,11 @@ static const char *answer(const char *name)
 
 static Hash hash_here(const char *schedule)
 {
-    Schedule s;
-    Err err;
     Toolchain tc;
     const char *text = NC(&env, "dump", "keys", graph).out;
-    Kernel *k = kernel_parse(&env, text, strlen(text), "key");
+    const Kernel *k = kernel_from(&env, text);
     toolchain_find(&env, &tc);
-    cr_assert(schedule_parse(schedule, &s, &err), "%s", err.text);
-    k = kernel_schedule(&env, &env.model, k, &s, s.n, &err);
-    cr_assert(k, "%s", err.text);
-    return emit_hash(&env, k, tc.target);
+    return emit_hash(&env, kernel_under(&env, k, schedule), tc.target);
 }
 
 static Story won(void)

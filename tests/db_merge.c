@@ -44,6 +44,13 @@ static Story told(uint64_t seed, int n_trials, const char *flags)
     return s;
 }
 
+/* A database with one story. */
+static const char *with_one(const char *name)
+{
+    Story s = told(1, 4, "-O3");
+    return with(name, 1, &s);
+}
+
 Test(db_merge, acceptance_18_order_and_repetition_do_not_matter)
 {
     Story in_a[] = {told(1, 4, "-O3"), told(2, 3, "-O2"), told(5, 4, "-O3")};
@@ -63,8 +70,7 @@ Test(db_merge, acceptance_18_order_and_repetition_do_not_matter)
 
 Test(db_merge, merging_itself_adds_nothing)
 {
-    Story s[] = {told(1, 4, "-O3")};
-    const char *a = with("a.db", 1, s), *before = contents_at(&env, a);
+    const char *a = with_one("a.db"), *before = contents_at(&env, a);
     shows(SCHEDB(&env, "merge", a, a), ": 0 rows are new, ");
     cr_expect_str_eq(contents_at(&env, a), before);
 }
@@ -73,8 +79,7 @@ Test(db_merge, merging_itself_adds_nothing)
  * stands. */
 Test(db_merge, a_run_that_went_on)
 {
-    Story s[] = {told(1, 4, "-O3")};
-    const char *a = with("a.db", 1, s), *b = with("b.db", 1, s);
+    const char *a = with_one("a.db"), *b = with_one("b.db");
     set_sql(
         b,
         "PRAGMA foreign_keys = 1; DELETE FROM tie_set; DELETE FROM winner_range; DELETE FROM "
@@ -93,8 +98,7 @@ Test(db_merge, a_run_that_went_on)
 
 Test(db_merge, conflicts_are_told_and_settled_alike)
 {
-    Story s[] = {told(1, 4, "-O3")};
-    const char *a = with("a.db", 1, s), *b = with("b.db", 1, s);
+    const char *a = with_one("a.db"), *b = with_one("b.db");
     set_sql(b, "UPDATE trial SET why = 'element 4 differs' WHERE idx = 1; UPDATE pair SET a_ns "
                "= a_ns + 1 "
                "WHERE duel = 1 AND idx = 3; UPDATE trial_knob SET choice = 0 WHERE trial = 2 "
@@ -116,8 +120,7 @@ Test(db_merge, conflicts_are_told_and_settled_alike)
 /* What serves which sizes belongs to a winner: without it, it would serve all. */
 Test(db_merge, a_winner_that_is_left_out_takes_nothing_with_it)
 {
-    Story s[] = {told(1, 4, "-O3")};
-    const char *a = with("a.db", 1, s), *b = with("b.db", 1, s);
+    const char *a = with_one("a.db"), *b = with_one("b.db");
     set_sql(b, "UPDATE duel SET b_c_hash = '00000000000000000000000000000000' WHERE stage = "
                "'title'; UPDATE winner SET schedule = 'vec z', c_hash = "
                "'00000000000000000000000000000000'");
@@ -178,8 +181,7 @@ Test(db_merge, json_comes_back_as_it_was)
 
 Test(db_merge, a_json_that_was_cut_or_changed_is_refused_whole)
 {
-    Story s[] = {told(1, 4, "-O3")};
-    const char *json = read_text(&env, exported(with("a.db", 1, s), "a.json", "json"));
+    const char *json = read_text(&env, exported(with_one("a.db"), "a.json", "json"));
     const char *b = in_dir("b.db");
     static const struct {
         const char *from, *to, *words;
@@ -258,8 +260,7 @@ Test(db_merge, a_sched_file_has_one_signature)
 
 Test(db_merge, a_broken_sched_file_brings_nothing)
 {
-    Story s[] = {told(1, 4, "-O3")};
-    const char *text = read_text(&env, exported(with("a.db", 1, s), "a.sched", "sched"));
+    const char *text = read_text(&env, exported(with_one("a.db"), "a.sched", "sched"));
     const char *b = in_dir("b.db");
     SCHEDB(&env, "init", "--db", b);
     const char *empty = contents_at(&env, b);
@@ -274,6 +275,21 @@ Test(db_merge, a_broken_sched_file_brings_nothing)
 
 /* ---- T4, CSV ---- */
 
+static json_t *loaded(const char *path)
+{
+    json_error_t why;
+    json_t *root = json_load_file(path, 0, &why);
+    cr_assert(root, "%s", why.text);
+    return root;
+}
+
+static const char *string_in(const json_t *object, const char *name)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    cr_assert(text, "no text '%s'", name);
+    return text;
+}
+
 static const char *const invalidities[] = {"timeout",     "compile",     "runtime",
                                            "correctness", "constraints", "correct"};
 
@@ -281,11 +297,10 @@ static void check_result(const json_t *r)
 {
     const json_t *times = json_object_get(r, "times"),
                  *list = json_object_get(r, "measurements");
-    const char *invalidity = json_string_value(json_object_get(r, "invalidity"));
+    const char *invalidity = string_in(r, "invalidity");
     bool known = false;
     cr_assert(json_is_object(json_object_get(r, "configuration")));
     cr_assert(json_is_object(times));
-    cr_assert(invalidity);
     for (size_t i = 0; i < countof(invalidities); i++) {
         known = known || !strcmp(invalidity, invalidities[i]);
     }
@@ -302,19 +317,16 @@ static void check_result(const json_t *r)
     cr_expect(json_is_string(json_object_get(r, "timestamp")));
     cr_assert_eq(json_array_size(list), 1);
     const json_t *m = json_array_get(list, 0);
-    cr_expect_str_eq(json_string_value(json_object_get(m, "name")), "time");
-    cr_expect_str_eq(json_string_value(json_object_get(m, "unit")), "ms");
+    cr_expect_str_eq(string_in(m, "name"), "time");
+    cr_expect_str_eq(string_in(m, "unit"), "ms");
     cr_expect(json_object_get(m, "value"));
 }
 
 Test(db_merge, t4_keeps_the_schema)
 {
     Story s[] = {told(1, 4, "-O3"), told(2, 3, "-O2")};
-    json_error_t why;
-    const char *path = exported(with("a.db", 2, s), "a.t4.json", "t4");
-    json_t *root = json_load_file(path, 0, &why);
-    cr_assert(root, "%s", why.text);
-    cr_expect_str_eq(json_string_value(json_object_get(root, "schema_version")), "1.0.0");
+    json_t *root = loaded(exported(with("a.db", 2, s), "a.t4.json", "t4"));
+    cr_expect_str_eq(string_in(root, "schema_version"), "1.0.0");
     const json_t *results = json_object_get(root, "results");
     cr_assert_eq(json_array_size(results), 7);
     for (size_t i = 0; i < 7; i++) {
@@ -327,26 +339,9 @@ Test(db_merge, t4_keeps_the_schema)
     cr_expect_eq(
         json_integer_value(json_object_get(json_object_get(first, "configuration"), "tile")),
         2);
-    cr_expect_str_eq(json_string_value(json_object_get(second, "invalidity")), "correctness");
-    cr_expect_str_eq(
-        json_string_value(json_object_get(json_object_get(second, "configuration"), "pack")),
-        "panels");
+    cr_expect_str_eq(string_in(second, "invalidity"), "correctness");
+    cr_expect_str_eq(string_in(json_object_get(second, "configuration"), "pack"), "panels");
     json_decref(root);
-}
-
-static json_t *loaded(const char *path)
-{
-    json_error_t why;
-    json_t *root = json_load_file(path, 0, &why);
-    cr_assert(root, "%s", why.text);
-    return root;
-}
-
-static const char *string_in(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-    cr_assert(text, "no text '%s'", name);
-    return text;
 }
 
 Test(db_merge, t4_metadata_say_where_and_by_what)
@@ -385,8 +380,7 @@ static void check_instance(const json_t *x)
 
 Test(db_merge, a_cache_of_kernel_tuner_keeps_its_schema)
 {
-    Story s[] = {told(1, 4, "-O3")};
-    json_t *root = loaded(exported(with("a.db", 1, s), "a.kt.json", "kernel-tuner"));
+    json_t *root = loaded(exported(with_one("a.db"), "a.kt.json", "kernel-tuner"));
     cr_expect_str_eq(string_in(root, "schema_version"), "1.1.0");
     cr_expect_str_eq(string_in(root, "kernel_name"), "matmul 64x32");
     cr_expect_str_eq(string_in(root, "problem_size"), "s0=64");
@@ -436,8 +430,7 @@ static int count_of(const char *text, char c)
 
 Test(db_merge, csv_of_any_view)
 {
-    Story s[] = {told(1, 4, "-O3")};
-    const char *a = with("a.db", 1, s);
+    const char *a = with_one("a.db");
     const char *text = read_text(&env, exported(a, "a.csv", "csv"));
     cr_expect(!strncmp(text, "run,trial,task,label,", 21), "%s", text);
     cr_expect(strstr(text, ",ok,won,"), "%s", text);

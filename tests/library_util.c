@@ -2,6 +2,7 @@
 #include "tests/library_util.h"
 
 #include "tests/db_util.h"
+#include "tests/schedule_util.h"
 #include "tuner/evidence.h"
 
 #include <dlfcn.h>
@@ -75,18 +76,13 @@ void library_record_winner(TestLibrary *l, const char *db, int part, int call,
     DbMachine machine;
     DbToolchain toolchain = toolchain_row(&e->model, &l->tc);
     Story s = story();
-    Schedule steps;
-    Err err;
     machine_read(e, "", &m);
     db_machine_here(e, &e->model, "", &m, &machine);
-    cr_assert(schedule_parse(schedule, &steps, &err), "%s", err.text);
-    Kernel *scheduled = kernel_schedule(e, &e->model, k, &steps, steps.n, &err);
-    cr_assert(scheduled, "%s", err.text);
     s.kernel = k->text;
     s.machine = &machine, s.toolchain = &toolchain;
     s.schedule = schedule;
     s.seed = 1 + (uint64_t)call; /* a run of its own */
-    s.c_hash = emit_hash(e, scheduled, l->tc.target);
+    s.c_hash = emit_hash(e, kernel_under(e, k, schedule), l->tc.target);
     s.c_hash.lo ^= !same_c;
     Db *opened = open_db(e, db, DB_WRITE);
     tell(opened, &s);

@@ -157,6 +157,13 @@ static void right_weights(const nc_options *o)
     weights_drop(&want);
 }
 
+/* The same of a start that maps the file, or copies it. */
+static void right_start(bool copy)
+{
+    nc_options o = with_pack(copy);
+    right_weights(&o);
+}
+
 static void noted(const char *words)
 {
     cr_assert(n_notes > 0 && strstr(note, words), "noted: %s", note);
@@ -187,11 +194,10 @@ static int counted_madvise(void *at, size_t n, int advice)
 
 static void second_start(bool copy)
 {
-    nc_options o = with_pack(copy);
-    right_weights(&o);
+    right_start(copy);
     noted("MB written for the next start.");
     cr_assert_gt(n_progress, 0);
-    o = with_pack(copy);
+    nc_options o = with_pack(copy);
     os.madvise = counted_madvise;
     NcWeights w = read_weights(&o);
     os = os_system;
@@ -269,20 +275,17 @@ static void damage(const Damage *d, const char *good, size_t len)
 Test(library_weights, a_damaged_pack_is_never_used_and_written_anew, .init = start_pack,
      .fini = stop_pack)
 {
-    nc_options o = with_pack(false);
     size_t len, n;
-    right_weights(&o);
+    right_start(false);
     char *good = read_pack(&len);
     for (size_t i = 0; i < 2 * countof(damages); i++) {
         const Damage *d = &damages[i / 2];
         damage(d, good, len);
-        o = with_pack(i % 2);
-        right_weights(&o);
+        right_start(i % 2);
         cr_assert_eq(n_notes, 2, "%s: %s", d->what, note);
         char *again = read_pack(&n);
         cr_assert(n == len && !memcmp(again, good, len), "%s", d->what);
-        o = with_pack(i % 2);
-        right_weights(&o);
+        right_start(i % 2);
         cr_assert_eq(n_notes, 0, "%s: %s", d->what, note);
     }
     cr_assert_eq(files_in_dir(), 1);
@@ -301,15 +304,14 @@ static ssize_t read_good_header(int fd, void *p, size_t n)
 Test(library_weights, a_length_that_changes_behind_the_first_look_is_not_believed,
      .init = start_pack, .fini = stop_pack)
 {
-    nc_options o = with_pack(false);
     size_t len;
-    right_weights(&o);
+    right_start(false);
     char *text = read_pack(&len);
     good_header = arena_dup(&model.e.model, text, HEADER);
     memset(text + 16, 0x3f, sizeof(int64_t));
     write_pack_file(text, len);
     for (int copy = 0; copy <= 1; copy++) {
-        o = with_pack(copy);
+        nc_options o = with_pack(copy);
         os.read = read_good_header;
         NcWeights w = read_weights(&o);
         os = os_system;
@@ -321,14 +323,13 @@ Test(library_weights, a_length_that_changes_behind_the_first_look_is_not_believe
 Test(library_weights, one_changed_byte_anywhere_is_found_by_copying_and_by_a_check,
      .init = start_pack, .fini = stop_pack)
 {
-    nc_options o = with_pack(false);
     size_t len;
-    right_weights(&o);
+    right_start(false);
     char *text = read_pack(&len);
     cr_assert_gt(len, (size_t)(2 << 20), "all of so small a file would be a sample");
     text[HEADER + 5000] ^= 1; /* behind the first sample */
     write_pack_file(text, len);
-    o = with_pack(false);
+    nc_options o = with_pack(false);
     NcWeights w = read_weights(&o);
     cr_assert_eq(n_notes, 0, "%s", note); /* mapped, nobody looks there */
     weights_drop(&w);
@@ -336,27 +337,23 @@ Test(library_weights, one_changed_byte_anywhere_is_found_by_copying_and_by_a_che
     right_weights(&o);
     noted("written for the next start");
     write_pack_file(text, len);
-    o = with_pack(true);
-    right_weights(&o);
+    right_start(true);
     noted("written for the next start");
 }
 
 Test(library_weights, another_librarys_pack_is_never_used, .init = start_pack,
      .fini = stop_pack)
 {
-    nc_options o = with_pack(false);
-    right_weights(&o);
+    right_start(false);
     built_model_close(&library.built);
     library = (TestLibrary){.picker = &defaults, .context = 32, .f32 = true};
     library_make_test(&library, &model);
     NcTables wide = library_tables(&library);
     cr_assert_neq(wide.layout, tables.layout);
     tables = wide;
-    o = with_pack(false);
-    right_weights(&o);
+    right_start(false);
     cr_assert_eq(n_notes, 2);
-    o = with_pack(false);
-    right_weights(&o);
+    right_start(false);
     cr_assert_eq(n_notes, 0, "%s", note);
 }
 
@@ -365,15 +362,13 @@ Test(library_weights, what_is_no_pack_is_left_alone, .init = start_pack, .fini =
     static const char text[] = "My thesis.";
     size_t len;
     write_pack_file(text, sizeof text);
-    nc_options o = with_pack(false);
-    right_weights(&o);
+    right_start(false);
     noted("and left as it is: it is no pack file.");
     cr_assert(!memcmp(read_pack(&len), text, sizeof text) && len == sizeof text);
     write_pack_file("", 0);
-    o = with_pack(false);
-    right_weights(&o);
+    right_start(false);
     noted("written for the next start");
-    o = with_pack(false);
+    nc_options o = with_pack(false);
     o.pack = dir.path;
     right_weights(&o);
     noted("it is no pack file.");
@@ -422,8 +417,7 @@ Test(library_weights, any_call_that_fails_leaves_no_half_a_file, .init = start_p
             bool way = copy;
             fault_loop(calls[i], open_twice, &way);
             cr_assert_eq(files_in_dir(), is_there(pack), "after %s", calls[i]);
-            nc_options o = with_pack(copy);
-            right_weights(&o);
+            right_start(copy);
         }
     }
 }
@@ -449,8 +443,7 @@ Test(library_weights, two_processes_at_once_make_one_good_pack, .init = start_pa
         cr_assert_eq(status, 0);
     }
     cr_assert_eq(files_in_dir(), 1);
-    nc_options o = with_pack(true);
-    right_weights(&o);
+    right_start(true);
     cr_assert_eq(n_notes, 0, "%s", note);
 }
 

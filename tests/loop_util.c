@@ -17,16 +17,19 @@ const char matmul_text[] = "kernel matmul\n"
                            "    acc0: f32 = 0.0f -> acc0 + a[m*7 + k] * b[n*7 + k]\n"
                            "    y[m*5 + n] = acc0\n";
 
-const char product_text[] = "kernel matmul\n"
-                            "y: f32[45*s0]\n"
-                            "a: f32[37*s0]\n"
-                            "b: const f32[1665]\n"
-                            "axis m space s0\n"
-                            "axis n space 45\n"
-                            "axis k reduce 37\n"
-                            "phase m n k\n"
-                            "    acc0: f32 = 0.0f -> acc0 + a[m*37 + k] * b[k + n*37]\n"
-                            "    y[m*45 + n] = acc0\n";
+#define PRODUCT(stored)                                          \
+    "kernel matmul\n"                                            \
+    "y: f32[45*s0]\n"                                            \
+    "a: f32[37*s0]\n"                                            \
+    "b: const f32" stored "[1665]\n"                             \
+    "axis m space s0\n"                                          \
+    "axis n space 45\n"                                          \
+    "axis k reduce 37\n"                                         \
+    "phase m n k\n"                                              \
+    "    acc0: f32 = 0.0f -> acc0 + a[m*37 + k] * b[k + n*37]\n" \
+    "    y[m*45 + n] = acc0\n"
+
+const char product_text[] = PRODUCT(""), widened_text[] = PRODUCT(" from bf16");
 
 const char softmax_text[] = "kernel row\n"
                             "y: f32[s0*s1]\n"

@@ -9,6 +9,7 @@
 /* One each of the shapes that lowering makes. */
 extern const char matmul_text[];  /* y[s0, 5] = a[s0, 7] b[5, 7]^T */
 extern const char product_text[]; /* y[s0, 45] = a[s0, 37] b[45, 37]^T, b constant */
+extern const char widened_text[]; /* product_text, b from bf16 */
 extern const char
     softmax_text[];              /* y[s0, s1] = softmax of x0[s0, s1]: max, sum, then the row */
 extern const char gather_text[]; /* y[s0, 4] = rows of table[6, 4]; fails with 1 outside */

@@ -37,16 +37,6 @@ static Question ask(const Filled *f, const Kernel *scheduled, double unit)
     return (Question){f->naive, scheduled, f->params, f->n_elems, f->syms, unit, NULL};
 }
 
-static const Kernel *scheduled(Env *e, const Kernel *k, const char *steps)
-{
-    Schedule s;
-    Err err = {0};
-    cr_assert(schedule_parse(steps, &s, &err), "%s", err.text);
-    const Kernel *made = kernel_schedule(e, &e->model, k, &s, s.n, &err);
-    cr_assert(made, "%s", err.text);
-    return made;
-}
-
 /* ---- without steps it is the interpreter's value ---- */
 
 static void same_as_interpreter(Env *e, void *arg)
@@ -114,7 +104,7 @@ static void hold(Env *e, void *arg)
     };
     (void)arg;
     for (size_t i = 0; i < countof(rows); i++) {
-        const Kernel *k = kernel_from(e, rows[i].text), *s = scheduled(e, k, rows[i].steps);
+        const Kernel *k = kernel_from(e, rows[i].text), *s = kernel_under(e, k, rows[i].steps);
         double most = 0;
         for (uint64_t seed = 0; seed < 4; seed++) {
             Filled f = filled(e, k, rows[i].syms, ROUND_FLOATS, seed);
@@ -148,7 +138,7 @@ static void lost_products(Env *e, void *arg)
     static const int64_t syms[] = {20};
     (void)arg;
     for (size_t i = 0; i < countof(steps); i++) {
-        const Kernel *k = kernel_from(e, long_text), *s = scheduled(e, k, steps[i]);
+        const Kernel *k = kernel_from(e, long_text), *s = kernel_under(e, k, steps[i]);
         Filled f = filled(e, k, syms, ROUND_FLOATS, 3);
         const float *y = f.params[0], *a = f.params[1], *b = f.params[2];
         Question q = ask(&f, s, 0);
@@ -179,7 +169,7 @@ static void integers_are_exact(Env *e, void *arg)
 {
     static const int64_t syms[] = {7};
     const Kernel *k = kernel_from(e, long_text);
-    const Kernel *s = scheduled(e, k, "split k 16; order m n k.o k.i; acc k.i; fma");
+    const Kernel *s = kernel_under(e, k, "split k 16; order m n k.o k.i; acc k.i; fma");
     Filled f = filled(e, k, syms, ROUND_INTEGERS, 1);
     Question q = ask(&f, s, 1);
     (void)arg;
@@ -306,7 +296,7 @@ static void float_sums(Env *e, void *arg)
 {
     static const int64_t syms[] = {40};
     const Kernel *k = kernel_from(e, product_text),
-                 *s = scheduled(e, k, "split k 8 peel; acc k.i; fma");
+                 *s = kernel_under(e, k, "split k 8 peel; acc k.i; fma");
     Mismatch m;
     (void)arg;
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -384,7 +374,7 @@ static void each_tail(Env *e, void *arg)
     static const int64_t tuned[] = {64};
     const Kernel *k = kernel_from(e, product_text);
     const Kernel *s =
-        scheduled(e, k, "split m 6 switch; split n 8 peel; order m.o n.o m.i n.i k");
+        kernel_under(e, k, "split m 6 switch; split n 8 peel; order m.o n.o m.i n.i k");
     int64_t *sizes;
     int n = sizes_of(&e->model, s, tuned, false, &sizes);
     bool alone[6] = {false}, behind[6] = {false};

@@ -35,16 +35,6 @@ static void check_nest(Env *e, const Grid *g, const Kernel *k, int64_t size)
     bench_check_nest(&b, &c, syms, 1 + (int)(size % 3), (uint64_t)size);
 }
 
-static const Kernel *applied(Env *e, const Grid *g, int i)
-{
-    Schedule s;
-    Err err = {0};
-    cr_assert(schedule_parse(g->schedule[i], &s, &err), "%s", err.text);
-    const Kernel *k = kernel_schedule(e, &e->model, g->k, &s, s.n, &err);
-    cr_assert(k, "%s\n%s", g->schedule[i], err.text);
-    return k;
-}
-
 /* Each schedule at a few sizes, so that together they meet all of 1 to 40; C for one in eight. */
 static void run_grid(Env *e, void *arg)
 {
@@ -52,7 +42,7 @@ static void run_grid(Env *e, void *arg)
     int step = getenv("NC_FULL") ? 1 : 13;
     cr_assert_geq(g->n, 200, "only %d schedules", g->n);
     for (int i = 0; i < g->n; i++) {
-        const Kernel *k = applied(e, g, i);
+        const Kernel *k = kernel_under(e, g->k, g->schedule[i]);
         for (int64_t size = 1 + i % step; size <= MAX_SIZE; size += step) {
             check_nest(e, g, k, size);
         }

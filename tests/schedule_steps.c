@@ -144,13 +144,9 @@ static void check_sums_text(Env *e, void *unused)
     };
     (void)unused;
     for (size_t i = 0; i < countof(rows); i++) {
-        Schedule s;
-        Err err = {0};
         Buf c;
         buf_init(&c, &e->model);
-        cr_assert(schedule_parse(rows[i].schedule, &s, &err), "%s", err.text);
-        const Kernel *k = kernel_schedule(e, &e->model, rows[i].make(e), &s, s.n, &err);
-        cr_assert(k, "%s", err.text);
+        const Kernel *k = kernel_under(e, rows[i].make(e), rows[i].schedule);
         emit_kernel(e, k, target_named("avx2"), &c);
         cr_expect_eq(strstr(c.at, "= sums8(") != NULL, rows[i].joins, "%s", rows[i].schedule);
     }
@@ -307,8 +303,7 @@ static const Kernel *gather(Env *e)
 Test(schedule, gathered_rows)
 {
     static const char *const schedules[] = {"split j 16 peel; vec j.i; par i"};
-    Cases cases = {gather, schedules, 1, some_rows, (int)countof(some_rows), true};
-    bench_check_cases(&bench, &cases);
+    CHECK(gather, schedules, some_rows);
 }
 
 /* ---- storage ---- */

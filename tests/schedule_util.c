@@ -21,13 +21,19 @@ Kernel *kernel_of_graph(Env *e, const char *ncg)
     return p->kernel.at[0];
 }
 
-void bench_add(Bench *b, const Kernel *naive, const char *schedule)
+Kernel *kernel_under(Env *e, const Kernel *naive, const char *schedule)
 {
     Schedule s;
     Err err = {0};
     cr_assert(schedule_parse(schedule, &s, &err), "%s", err.text);
-    const Kernel *k = kernel_schedule(b->e, &b->e->model, naive, &s, s.n, &err);
+    Kernel *k = kernel_schedule(e, &e->model, naive, &s, s.n, &err);
     cr_assert(k, "%s\n%s", schedule, err.text);
+    return k;
+}
+
+void bench_add(Bench *b, const Kernel *naive, const char *schedule)
+{
+    const Kernel *k = kernel_under(b->e, naive, schedule);
     cr_assert(b->n < MAX_CASES);
     for (int i = 0; i < b->n; i++) {
         if (!strcmp(b->at[i].k->symbol, k->symbol)) {

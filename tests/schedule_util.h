@@ -25,11 +25,12 @@ typedef struct Bench {
 
 Kernel *kernel_from(Env *e, const char *text);    /* kernel text */
 Kernel *kernel_of_graph(Env *e, const char *ncg); /* the one kernel of a small graph */
+/* The kernel under the schedule; asserts that it is legal. */
+Kernel *kernel_under(Env *e, const Kernel *naive, const char *schedule);
 /* With odd widths, sizes known at run time: a product, a softmax of rows, a product whose weights are BF16. */
 const Kernel *odd_matmul(Env *e);
 const Kernel *odd_softmax(Env *e);
 const Kernel *bf16_matmul(Env *e);
-/* Adds the kernel under the schedule; asserts that it is legal. */
 void bench_add(Bench *b, const Kernel *naive, const char *schedule);
 void bench_compile(Bench *b, const Target *t); /* all of them, in one run of the C compiler */
 /* At these symbol values: C equals the nest interpreter bitwise for n_parts parts in any order; the nest equals the

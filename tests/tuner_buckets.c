@@ -1,35 +1,11 @@
 /* tuner_buckets.c - which lengths of prompts share a program: measured by a made-up clock that moves only
  * when a prompt is fed, chosen from made-up regrets, and kept in a database. */
+#include "tests/clock_fixture.h"
 #include "tests/db_util.h"
-#include "tests/helpers.h"
 #include "tuner/buckets.h"
 
 #include <math.h>
 #include <string.h>
-
-static Env env;
-static uint64_t fake_ns;
-
-static int fake_clock(clockid_t clock, struct timespec *ts)
-{
-    (void)clock;
-    fake_ns++; /* or who waits for time to pass would wait for ever */
-    *ts = (struct timespec){(time_t)(fake_ns / 1000000000u), (long)(fake_ns % 1000000000u)};
-    return 0;
-}
-
-static void start(void)
-{
-    env_init(&env);
-    fake_ns = 0;
-    os.clock_gettime = fake_clock;
-}
-
-static void stop(void)
-{
-    os = os_system;
-    env_release(&env);
-}
 
 TestSuite(tuner_buckets, .init = start, .fini = stop);
 

@@ -1,37 +1,13 @@
 /* tuner_measure.c - tests of measuring by a made-up clock that moves only when a contender
  * runs, and of what is made of samples: no test here depends on how fast the machine is. */
+#include "tests/clock_fixture.h"
 #include "tests/fault.h"
-#include "tests/helpers.h"
 #include "tuner/tuner.h"
 
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
-
-static Env env;
-static uint64_t fake_ns;
-
-static int fake_clock(clockid_t clock, struct timespec *ts)
-{
-    (void)clock;
-    fake_ns++; /* or who waits for time to pass would wait for ever */
-    *ts = (struct timespec){(time_t)(fake_ns / 1000000000u), (long)(fake_ns % 1000000000u)};
-    return 0;
-}
-
-static void start(void)
-{
-    env_init(&env);
-    fake_ns = 0;
-    os.clock_gettime = fake_clock;
-}
-
-static void stop(void)
-{
-    os = os_system;
-    env_release(&env);
-}
 
 TestSuite(tuner_measure, .init = start, .fini = stop);
 

@@ -1,17 +1,6 @@
 /* verify_util.c - see verify_util.h. */
 #include "tests/verify_util.h"
 
-const char widened_text[] = "kernel matmul\n"
-                            "y: f32[45*s0]\n"
-                            "a: f32[37*s0]\n"
-                            "b: const f32 from bf16[1665]\n"
-                            "axis m space s0\n"
-                            "axis n space 45\n"
-                            "axis k reduce 37\n"
-                            "phase m n k\n"
-                            "    acc0: f32 = 0.0f -> acc0 + a[m*37 + k] * b[k + n*37]\n"
-                            "    y[m*45 + n] = acc0\n";
-
 const char long_text[] = "kernel matmul+epilogue\n"
                          "y: f32[6*s0]\n"
                          "a: f32[4864*s0]\n"

@@ -6,7 +6,6 @@
 #include "tests/loop_util.h"
 #include "tests/schedule_util.h"
 
-extern const char widened_text[]; /* product_text, b from bf16 */
 extern const char long_text[];    /* y[s0, 6] = a[s0, 4864] b[6, 4864]^T + x0[s0, 6] */
 extern const char swiglu_text[];  /* y[s0, 33]: two products of 20 terms, silu(acc0) * acc1 */
 extern const char rows_text[];    /* y[s0, s1] = softmax of the rows of x0 */

@@ -4,10 +4,14 @@
 # hand-written kernel, OpenBLAS and oneDNN, alternated in one process. Percentages are of the roofline by
 # the probes beside (FMA rate; where cold, a ring's read bandwidth too), with what they are at least at 95% over blocks.
 # $SWEEP: points tried a row (40). $ROWS: an extended regular expression that a row must match.
+# A benchmark that fails has its status in its row, and the script ends with 1.
 set -eu
 
 out=$1
 shift
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+failed=0
 many=${SWEEP:-40} few=$((${SWEEP:-40} / 8 + 1)) # few: where laying out a candidate takes its time
 sweep=$many
 config=tests/data/qwen2.5/config.json
@@ -19,8 +23,15 @@ row() { # threads, what, options of bench
     if ! printf '%s %s threads\n' "$what" "$threads" | grep -qE "${ROWS:-.}"; then
         return
     fi
+    status=0
     # shellcheck disable=SC2086 # $t is a list of words
-    "$out/nanocompile" bench "$@" $t --sweep "$sweep" --blocks 8 --format csv | tr -d '"' | awk -F, -v what="$what" '
+    "$out/nanocompile" bench "$@" $t --sweep "$sweep" --blocks 8 --format csv >"$said" || status=$?
+    if [ $status -ne 0 ]; then
+        failed=1
+        printf '| %s | failed with status %s ||||||||||\n' "$what" $status
+        return
+    fi
+    tr -d '"' <"$said" | awk -F, -v what="$what" '
         function cell(name) { return name in rate ? sprintf("%s%% (%s)", part[name], least[name]) : "" }
         NR > 1 { time[$1] = $2; rate[$1] = $5; part[$1] = $7; least[$1] = $8; times[$1] = $9; times_least[$1] = $10 }
         $1 ~ /^hand/ && (!hand || $2 + 0 < time[hand] + 0) { hand = $1 }
@@ -77,3 +88,4 @@ for threads in "$@"; do
     products "$threads"
     others "$threads"
 done
+exit $failed

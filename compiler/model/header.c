@@ -285,7 +285,8 @@ static size_t header_length(Env *e, const uint8_t *p, size_t len, const char *fi
     return (size_t)n;
 }
 
-void safetensors_parse(Env *e, const uint8_t *p, size_t len, const char *file, FileTensors *out)
+size_t safetensors_parse(Env *e, const uint8_t *p, size_t len, const char *file,
+                         FileTensors *out)
 {
     check_kind(e, p, len, file);
     size_t n_header = header_length(e, p, len, file);
@@ -303,4 +304,5 @@ void safetensors_parse(Env *e, const uint8_t *p, size_t len, const char *file, F
     scan_init(&s, e, file, header, n_header);
     read_entries(&s, p + 8 + n_header, n_data, out);
     check_tiling(e, file, out, n_data);
+    return len - n_data;
 }

@@ -151,15 +151,15 @@ typedef struct FileTensor {
 
 typedef Vec(FileTensor) FileTensors;
 
-/* Parses and checks one file's bytes; tensors come in order of their data. Fails with E_SYNTAX:
- * the sentence names file, tensor and cause. */
-void safetensors_parse(Env *e, const uint8_t *p, size_t len, const char *file,
-                       FileTensors *out);
+/* Parses and checks one file's bytes; tensors come in order of their data. Returns the bytes before
+ * the data. Fails with E_SYNTAX: the sentence names file, tensor and cause. */
+size_t safetensors_parse(Env *e, const uint8_t *p, size_t len, const char *file,
+                         FileTensors *out);
 
 typedef struct Shard {
     const char *path;
     const uint8_t *map;
-    size_t n_bytes;
+    size_t n_bytes, header_bytes; /* the data lie behind the header */
 } Shard;
 
 typedef struct Checkpoint {

@@ -114,7 +114,7 @@ static void add_shard(Env *e, Checkpoint *c, const char *path)
         fail_err(e, &err);
     }
     FileTensors list;
-    safetensors_parse(e, shard->map, shard->n_bytes, path, &list);
+    shard->header_bytes = safetensors_parse(e, shard->map, shard->n_bytes, path, &list);
     for (int i = 0; i < list.n; i++) {
         list.at[i].shard = c->shards.n - 1;
         *vec_push(&e->model, &c->tensors) = list.at[i];

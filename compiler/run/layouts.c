@@ -12,10 +12,7 @@ const NcShard *shards_list(Env *e, const Checkpoint *file)
     for (int i = 0; i < file->shards.n; i++) {
         const Shard *s = &file->shards.at[i];
         const char *slash = strrchr(s->path, '/');
-        int64_t header = 8;
-        for (int b = 0; b < 8; b++) {
-            header += (int64_t)s->map[b] << (8 * b);
-        }
+        int64_t header = (int64_t)s->header_bytes;
         out[i] = (NcShard){slash ? slash + 1 : s->path, (int64_t)s->n_bytes, header,
                            weights_print(s->map, (int64_t)s->n_bytes, header)};
     }

@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+_Static_assert((int)N_NC_SIZES == N_STEP_SIZES, "a size of a step has no symbol");
+
 typedef struct Maker {
     Env *e;
     Arena *m;
@@ -48,18 +50,10 @@ static NcSize size_of(const Maker *k, Sym s)
          k->e->symbol[s]);
 }
 
-static void sizes_at(const Maker *k, int64_t seq, int64_t past, int64_t value[MAX_SYMBOLS])
-{
-    memset(value, 0, sizeof *value * MAX_SYMBOLS);
-    value[k->size[NC_SEQ]] = seq;
-    value[k->size[NC_PAST]] = past;
-    value[k->size[NC_CAPACITY]] = k->parts->o.context;
-}
-
 static int64_t bytes_at_one(const Maker *k, const Program *p, int64_t past)
 {
     int64_t value[MAX_SYMBOLS], bytes = 0;
-    sizes_at(k, 1, past, value);
+    step_sizes(k->e, 1, past, k->parts->o.context, value);
     for (int i = 0; i < p->call.n; i++) {
         bytes += call_bytes(p, &p->call.at[i], value);
     }
@@ -313,7 +307,7 @@ static void plan_part(Maker *k, LibraryPart *part)
         }
     }
     plan_init(&part->plan, part->program, k->m);
-    sizes_at(k, part->max_tokens, k->parts->o.context - 1, value);
+    step_sizes(k->e, part->max_tokens, k->parts->o.context - 1, k->parts->o.context, value);
     if (!plan_update(&part->plan, part->program, value)) {
         fail(k->e, E_NOMEM, "The temporaries of %s need more memory than can be addressed.",
              part->name);
@@ -363,7 +357,7 @@ static int64_t cache_bytes(const Maker *k)
 {
     const Program *p = k->parts->part[0].program;
     int64_t value[MAX_SYMBOLS];
-    sizes_at(k, 1, 0, value);
+    step_sizes(k->e, 1, 0, k->parts->o.context, value);
     for (int i = 0; i < p->buffer.n; i++) {
         const Buffer *b = &p->buffer.at[i];
         if (b->kind == BUF_INPUT && !strcmp(b->name, "cache_keys")) {
@@ -405,11 +399,10 @@ void tables_make(Env *e, const LibraryParts *parts, LibraryText *out)
 {
     Maker k = {.e = e, .m = &e->model, .parts = parts};
     Match match;
-    static const char *const names[N_NC_SIZES] = {"seq", "past", "capacity"};
     NcProgram *program = arena_array(k.m, NcProgram, parts->n);
     NcTables *t = arena_new(k.m, NcTables);
     for (int i = 0; i < N_NC_SIZES; i++) {
-        k.size[i] = sym_intern(e, names[i], strlen(names[i]));
+        k.size[i] = step_size(e, i);
     }
     map_init(&k.known, k.m);
     map_init(&k.fills, k.m);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { N_CANDIDATES = 24, BATCH = 8, MARGIN_E4 = 100 };
 
@@ -27,6 +28,7 @@ typedef struct Cost { /* ns in all */
 
 typedef struct Course {
     const Subject *of;
+    const char *tune; /* the program whose children measure */
     Machine machine;
     Toolchain tc;
     Cache cache;
@@ -108,11 +110,9 @@ static void meet(Env *e, Course *c, Runner r, const Rules *rules, int i)
 static void run(Env *e, void *arg)
 {
     Course *c = arg;
-    const char *build = getenv("NC_BUILD");
     Protocol protocol = protocol_default();
     Rules rules;
-    Children children = {
-        .program = arena_printf(&e->model, "%s/tune", build ? build : "build/release")};
+    Children children = {.program = c->tune};
     machine_read(e, "", &c->machine);
     toolchain_find(e, &c->tc);
     cache_open(e, &c->cache, NULL);
@@ -151,7 +151,13 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 
 int main(void)
 {
-    char cache[] = "/tmp/nc-bench-XXXXXX";
+    char cache[] = "/tmp/nc-bench-XXXXXX", tune[4096];
+    const char *build = getenv("NC_BUILD");
+    program_name = "bench/child";
+    snprintf(tune, sizeof tune, "%s/tune", build ? build : "build/release");
+    if (access(tune, X_OK)) {
+        die("%s cannot be run: %m; NC_BUILD names the folder with the built programs.", tune);
+    }
     if (!mkdtemp(cache)) {
         die("no folder in /tmp");
     }
@@ -161,7 +167,7 @@ int main(void)
         "start and end ms | a second | bar | met |\n"
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n");
     for (size_t i = 0; i < countof(subjects); i++) {
-        Course c = {.of = &subjects[i]};
+        Course c = {.of = &subjects[i], .tune = tune};
         Env e;
         env_init(&e);
         if (!env_try(&e, run, &c)) {
