@@ -41,7 +41,7 @@ static inline Checkpoint without_data(Env *e, const Config *c)
     if (map == MAP_FAILED) {
         die("There is no address space for %zu bytes: %m.", bytes);
     }
-    *vec_push(&e->model, &out.shards) = (Shard){"weights", map, bytes};
+    *vec_push(&e->model, &out.shards) = (Shard){"weights", map, bytes, EMPTIED_HEADER_BYTES};
     out.tensors.at = arena_array(&e->model, FileTensor, n);
     out.tensors.n = n;
     out.by_name = arena_array(&e->model, const FileTensor *, n);

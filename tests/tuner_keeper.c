@@ -19,6 +19,7 @@ static void start(void)
 {
     lab_init(&lab, product_text);
     lab_keeps(&lab);
+    lab.children.ring_limit_bytes = 16 << 20;
     keeper = &lab.children.keeper;
 }
 
@@ -51,12 +52,12 @@ static void expect_kept(int n_asked, int n_laid)
 
 /* ---- once ---------------------------------------------------------------------------- */
 
-/* The incumbent's for the first process; a challenger's when a second one has it. */
+/* The incumbent's for the first process; a challenger's when one asks. That costs a process more,
+ * and here, where nothing has to be verified again, it is always less than laying one's own. */
 Test(tuner_keeper, each_distinct_layout_is_laid_once)
 {
+    lab.job.verify = false;
     lab.b = lab_build(&lab, PANELS);
-    passes();
-    expect_kept(1, 1);
     passes();
     expect_kept(2, 2);
     passes();
@@ -66,12 +67,19 @@ Test(tuner_keeper, each_distinct_layout_is_laid_once)
     expect_kept(4, 2);
     lab.b = lab_build(&lab, OTHER_PANELS);
     passes();
-    expect_kept(5, 2);
-    passes();
     expect_kept(6, 3);
     lab.b = lab_build(&lab, "order n m k"); /* both in place: a's serves both */
     passes();
     expect_kept(7, 3);
+}
+
+/* To lay so little takes less time than to be verified again; who comes next finds it kept. */
+Test(tuner_keeper, small_rings_are_laid_by_who_wants_them_first)
+{
+    lab.children.ring_limit_bytes = 400000;
+    lab.b = lab_build(&lab, PANELS);
+    passes();
+    cr_expect_eq(keeper->n_asked, 1);
 }
 
 /* Kept or its own, it has as many bytes of rings: they are the plan's. */
@@ -96,42 +104,58 @@ Test(tuner_keeper, rings_are_as_large_as_ones_own)
 
 Test(tuner_keeper, a_kv_cache_is_kept_too)
 {
+    lab.job.verify = false;
     lab.task.rotates = 2;
     lab.b = lab_build(&lab, PANELS);
-    passes();
-    expect_kept(1, 2);
     passes();
     expect_kept(2, 3);
 }
 
 /* ---- and again ----------------------------------------------------------------------- */
 
-Test(tuner_keeper, another_incumbent_or_task_has_its_own)
+/* What was a challenger's ring is half as long as the incumbent's alone must be; and there is no
+ * room for two whole ones. */
+Test(tuner_keeper, another_incumbent_has_rings_of_its_size)
 {
     Built naive = lab.a;
+    lab.job.verify = false;
     lab.b = lab_build(&lab, PANELS);
     passes();
+    expect_kept(2, 2);
     pid_t first = keeper->pid;
     lab.a = lab.b;
     lab.b = naive;
     passes();
-    expect_kept(1, 2);
-    cr_expect_neq(keeper->pid, first);
-    lab.task.sym[0] = 13;
+    expect_kept(3, 4);
+    cr_expect_eq(keeper->pid, first);
+    lab.b = lab_build(&lab, PANELS "; prefetch b k 64");
+    uint64_t shared = lab.result.ring_bytes;
     passes();
-    expect_kept(1, 3);
+    expect_kept(4, 4);
+    cr_expect(lab.result.ring_bytes * 20 > shared * 19, "one ring for both is as large as two");
 }
 
-Test(tuner_keeper, no_other_process_begins_beside_it)
+Test(tuner_keeper, another_task_has_another)
 {
-    lab.b = lab_build(&lab, PANELS);
+    lab.b = lab_build(&lab, "order n m k");
+    passes();
+    pid_t first = keeper->pid;
+    lab.task.sym[0] = 13;
+    passes();
+    expect_kept(1, 2);
+    cr_expect_neq(keeper->pid, first);
+}
+
+Test(tuner_keeper, no_match_begins_beside_it)
+{
+    lab.b = lab_build(&lab, "order n m k");
     for (DuelStage s = 0; s < N_DUEL_STAGES; s++) {
         lab.job.stage = DUEL_SEARCH;
         passes();
         cr_expect(keeper->on);
         lab.job.stage = s;
         passes();
-        cr_expect_eq(keeper->on, s == DUEL_SEARCH, "%d", (int)s);
+        cr_expect_eq(keeper->on, s == DUEL_SEARCH || s == DUEL_REPLICATE, "%d", (int)s);
     }
     lab.job.stage = DUEL_SEARCH;
     passes();
@@ -147,7 +171,7 @@ Test(tuner_keeper, it_begins_anew_after_some)
     lab.job.n_pairs = 1;
     passes();
     pid_t first = keeper->pid;
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 256; i++) {
         passes();
     }
     expect_kept(1, 2);
@@ -155,19 +179,23 @@ Test(tuner_keeper, it_begins_anew_after_some)
 }
 
 /* What is not given may go, the oldest first. a's rings take one limit of the two, and of what
- * differs each has half of one. */
+ * differs each has half of one, and each a little for its place. */
 Test(tuner_keeper, what_is_kept_has_a_limit)
 {
-    static const char *const schedule[] = {PANELS, OTHER_PANELS};
+    static const char *const panels[] = {PANELS, OTHER_PANELS};
+    lab.job.verify = false;
     for (int turn = 0; turn < 2; turn++) {
-        lab.b = lab_build(&lab, schedule[turn]);
+        lab.b = lab_build(&lab, panels[turn]);
         passes();
         passes();
-        expect_kept(2 * turn + 2, turn + 2);
+        expect_kept(3 * turn + 3, turn + 2);
     }
-    lab.b = lab_build(&lab, PANELS); /* had to go */
-    passes();
-    expect_kept(5, 4);
+    for (int turn = 0; turn < 2; turn++) { /* nothing goes before they ask again */
+        lab.b = lab_build(&lab, panels[turn]);
+        passes();
+        passes();
+        expect_kept(3 * turn + 9, turn + 4);
+    }
 }
 
 Test(tuner_keeper, without_room_for_two_copies_it_says_what_any_process_says)
@@ -199,17 +227,17 @@ Test(tuner_keeper, nobody_can_write_to_a_ring)
 Test(tuner_keeper, who_cannot_be_packed_is_told_as_ever)
 {
     lab.b = lab_build(&lab, "order n m k");
-    lab.a = lab_hostile(&lab,
-                        "int32_t candidate(P) { return right(p, syms, part, n_parts); }\n");
+    lab.a =
+        lab_hostile(&lab, "int32_t candidate(P) { return right(p, syms, part, n_parts); }\n");
     lab.a.schedule = PANELS;
     cr_expect_eq(lab_run_on(&lab)->status, STATUS_CC_ERROR, "%s", lab.result.why);
     cr_expect(strstr(lab.result.why, "cannot lay out operand b"), "%s", lab.result.why);
     expect_kept(1, 0);
 }
 
-#define PACKS_BADLY(how)                                                                       \
-    "int64_t candidate_pack_2(void *to, const void *from, const int64_t *syms)\n{\n"           \
-    "    (void)from, (void)syms;\n    " how "\n    return to ? 0 : 45 * 37;\n}\n"               \
+#define PACKS_BADLY(how)                                                             \
+    "int64_t candidate_pack_2(void *to, const void *from, const int64_t *syms)\n{\n" \
+    "    (void)from, (void)syms;\n    " how "\n    return to ? 0 : 45 * 37;\n}\n"    \
     "int32_t candidate(P) { return right(p, syms, part, n_parts); }\n"
 
 Test(tuner_keeper, packing_that_dies_forks_or_hangs_ends_one_candidate)
@@ -217,7 +245,7 @@ Test(tuner_keeper, packing_that_dies_forks_or_hangs_ends_one_candidate)
     static const char *const bad[] = {PACKS_BADLY("abort();"), PACKS_BADLY("fork();"),
                                       PACKS_BADLY("for (;;) {\n    }")};
     Built good = lab_build(&lab, "order n m k");
-    lab.job.limit_ns = 20000000000;
+    lab.job.limit_ns = 4000000000;
     for (size_t i = 0; i < countof(bad); i++) {
         lab.a = lab_hostile(&lab, bad[i]);
         lab.a.schedule = PANELS;
@@ -226,7 +254,7 @@ Test(tuner_keeper, packing_that_dies_forks_or_hangs_ends_one_candidate)
         cr_expect_eq(lab.result.n_pairs, 0);
         lab.a = lab_build(&lab, "");
         passes();
-        cr_expect_eq(keeper->n_asked, 1);
+        cr_expect(keeper->on);
     }
 }
 
@@ -255,7 +283,7 @@ Test(tuner_keeper, a_candidate_that_kills_it_dies_with_it)
     cr_expect_eq(lab_run(&lab)->status, STATUS_GARBAGE, "%s", lab.result.why);
     lab.b = lab_build(&lab, PANELS);
     passes();
-    expect_kept(1, 2);
+    expect_kept(2, 3);
 }
 
 static bool is_gone(int pid)
@@ -307,7 +335,7 @@ static bool run_once(void *ctx, Err *err)
 
 Test(tuner_keeper, each_call_of_the_parent_may_fail)
 {
-    static const char *const call[] = {"pipe", "spawn", "pidfd", "poll",   "read",
+    static const char *const call[] = {"pipe",  "spawn", "pidfd", "poll",   "read",
                                        "write", "close", "kill",  "waitpid"};
     lab.b = lab_build(&lab, PANELS);
     lab.job.verify = false;
@@ -329,8 +357,8 @@ Test(tuner_keeper, the_hidden_word_is_not_for_users)
         Buf out;
         Err err;
         int status = 0;
-        char *argv[] = {(char *)lab.children.program, KEEPER_WORD, (char *)wrong[i][0],
-                        (char *)wrong[i][1], (char *)wrong[i][2], NULL};
+        char *argv[] = {(char *)lab.children.program, KEEPER_WORD,         (char *)wrong[i][0],
+                        (char *)wrong[i][1],          (char *)wrong[i][2], NULL};
         buf_init(&out, &lab.w.e.model);
         cr_assert(os_run(argv, NULL, 10000, 4096, &out, &status, &err), "%s", err.text);
         cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 3, "%s", out.at);

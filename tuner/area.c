@@ -248,7 +248,10 @@ static bool facts_fit(const Reading *r, int pid)
         (f->status != STATUS_OK && !*f->why)) {
         return err_set(r->err, E_INPUT, "The head of the results was damaged.");
     }
-    if (f->status != STATUS_OK) {
+    if (f->again && (!r->j->may_ask || f->status != STATUS_OK || f->n_pairs > 0)) {
+        return err_set(r->err, E_INPUT, "It asks for what it was not offered.");
+    }
+    if (f->status != STATUS_OK || f->again) {
         return true;
     }
     if (!probe_fits(&f->before) || !probe_fits(&f->after) || f->reps < 1 || f->warm_a_ns == 0 ||
@@ -279,6 +282,7 @@ bool area_read(const Area *a, const ChildJob *j, const Buf *text, int pid, uint6
     out->ring_bytes = f->ring_bytes;
     out->huge_pages = f->huge_pages == 1;
     out->time_ns = f->time_ns;
+    out->again = f->again;
     if (out->status == STATUS_OK) {
         out->warm_a_ns = f->warm_a_ns;
         out->warm_b_ns = f->warm_b_ns;

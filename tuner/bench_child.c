@@ -253,6 +253,10 @@ static void measure_job(Env *e, void *arg)
         if (!p->param) {
             bench_lay(p);
         }
+        p->facts.again = bench_asks(p);
+        if (p->facts.again) {
+            return;
+        }
         bench_lay_rings(p);
         bench_take_pairs(p);
     }

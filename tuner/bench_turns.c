@@ -9,6 +9,8 @@
 
 /* A rival's own threads look for more work for that long, at most, as ours do. */
 #define SETTLE_NS 200000
+/* A guess at how fast rings are laid: slower where pages are new to the machine. */
+enum { LAID_BYTES_PER_NS = 4 };
 
 /* ---- operands ------------------------------------------------------------------------ */
 
@@ -72,23 +74,15 @@ static void use_given(Process *p)
     }
 }
 
-/* Nobody reads as the graph has it what both sides are given as they lay it out. */
-static void pass_over_given(Process *p)
-{
-    int n = p->naive->operand.n;
-    for (int i = 1; i < n; i++) {
-        const Ring *a = given_at(p, i), *b = given_at(p, n + i);
-        p->param[i] = a && b ? a->at : NULL;
-    }
-}
-
 void bench_lay(Process *p)
 {
     const Task *t = &p->job.task;
     uint64_t from_ns = clock_ns();
     area_enter(&p->area, AREA_PACKING);
     p->param = arena_array(&p->e->model, void *, p->naive->operand.n);
-    pass_over_given(p);
+    for (int i = 0; i < p->naive->operand.n && p->plain; i++) {
+        p->param[i] = p->plain[i];
+    }
     operands_fill(p->e, p->naive, t->sym, p->job.job.seed, p->param);
     size_t bytes = 0;
     p->first_laid = p->job.job.stage == DUEL_SEARCH ? A : drawn_side(p, COIN_LAID);
@@ -111,16 +105,6 @@ void bench_lay(Process *p)
     p->facts.lay_ns += clock_ns() - from_ns;
 }
 
-/* A ring of b's own took long to lay: a keeper wants to know. */
-static bool has_own_ring(const Runnable *r)
-{
-    bool own = false;
-    for (int i = 1; i < r->k->operand.n; i++) {
-        own = own || r->ring[i] == &r->own[i];
-    }
-    return own;
-}
-
 static void note_rings(Process *p)
 {
     p->facts.huge_pages = 1;
@@ -129,6 +113,13 @@ static void note_rings(Process *p)
         p->facts.ring_bytes += runnable_ring_bytes(&p->side[i], &huge);
         p->facts.huge_pages = p->facts.huge_pages && huge;
     }
+}
+
+bool bench_asks(Process *p)
+{
+    size_t bytes = is_cold(p) ? runnable_own_bytes(&p->side[B]) * (size_t)p->n_copies : 0;
+    __atomic_store_n(&p->area.head->wants_b, bytes > 0, __ATOMIC_RELEASE);
+    return p->job.may_ask && bytes / LAID_BYTES_PER_NS > p->facts.verify_ns;
 }
 
 void bench_lay_rings(Process *p)
@@ -142,7 +133,6 @@ void bench_lay_rings(Process *p)
         p->biggest = r && (!p->biggest || r->bytes > p->biggest->bytes) ? r : p->biggest;
     }
     note_rings(p);
-    __atomic_store_n(&p->area.head->laid_b, has_own_ring(&p->side[B]), __ATOMIC_RELEASE);
 #ifndef NC_SANITIZED       /* it has terabytes of shadow */
     mlockall(MCL_CURRENT); /* best effort */
 #endif

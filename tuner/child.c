@@ -168,20 +168,33 @@ static void learn(Child *p)
     p->c->unbind_next = p->out->cpu >= 0 && n * 100 > p->out->n_pairs * DISTURBED_PERCENT;
 }
 
-/* Nothing fails while the process is there: it would be left alone. */
-static void run(Env *e, void *arg)
+static void close_fd(int *fd)
 {
-    Child *p = arg;
+    if (*fd >= 0) {
+        os.close(*fd);
+    }
+    *fd = -1;
+}
+
+static void close_process(Child *p)
+{
+    close_fd(&p->area_fd);
+    close_fd(&p->pid_fd);
+    if (!p->kept) { /* else it is the keeper's */
+        close_fd(&p->said_fd);
+    }
+    area_release(&p->area);
+}
+
+/* One process from its start to its end. Nothing fails while it is there: it would be left alone. */
+static void attempt(Child *p, char **env)
+{
     Err err = {0};
-    draw(p);
+    p->kept = false, p->kept_lay_ns = 0;
+    p->end = GOING, p->said_bytes = 0;
     buf_init(&p->text, p->m);
     child_job_print(&p->cross, &p->text);
-    char **env = environment(p);
-    (void)e;
     p->area_fd = area_make(&p->cross, &p->text, &p->area, &err);
-    take_turn(p);
-    child_looks_before(p);
-    take_time(p);
     if (p->area_fd < 0 || (!keeper_starts(p, env) && !spawn(p, env, &err))) {
         child_ends(p, STATUS_GARBAGE, "No process was started: %.600s", err.text);
         return;
@@ -192,19 +205,37 @@ static void run(Env *e, void *arg)
     p->out->took_ns = end_ns - p->begin_ns;
     child_judge(p, end_ns);
     p->out->lay_ns += p->kept_lay_ns;
-    child_looks_after(p);
-    learn(p);
 }
 
-static void close_all(Child *p)
+/* What it finds kept now is what it asked for; if not, it lays its own. */
+static void begin_again(Child *p, char **env)
 {
-    const int fd[] = {p->area_fd, p->kept ? -1 : p->said_fd, p->pid_fd, p->lock_fd};
-    for (size_t i = 0; i < countof(fd); i++) {
-        if (fd[i] >= 0) {
-            os.close(fd[i]);
-        }
+    ProcessResult first = *p->out;
+    p->out->again = false;
+    p->cross.may_ask = false;
+    close_process(p);
+    attempt(p, env);
+    p->out->verify_ns += first.verify_ns;
+    p->out->lay_ns += first.lay_ns;
+    p->out->time_ns += first.time_ns;
+}
+
+static void run(Env *e, void *arg)
+{
+    Child *p = arg;
+    (void)e;
+    draw(p);
+    char **env = environment(p);
+    take_turn(p);
+    child_looks_before(p);
+    take_time(p);
+    p->cross.may_ask = keeper_serves(p);
+    attempt(p, env);
+    if (p->out->again) {
+        begin_again(p, env);
     }
-    area_release(&p->area);
+    child_looks_after(p);
+    learn(p);
 }
 
 static void process(void *ctx, Env *e, Arena *m, const ProcessJob *job, ProcessResult *out)
@@ -222,7 +253,8 @@ static void process(void *ctx, Env *e, Arena *m, const ProcessJob *job, ProcessR
     if (!env_try(e, run, p)) {
         child_ends(p, STATUS_OOM, "The tuner itself has no memory: %.500s", e->err.text);
     }
-    close_all(p);
+    close_process(p);
+    close_fd(&p->lock_fd);
 }
 
 static uint64_t now_ns(void *ctx)

@@ -21,8 +21,7 @@ static bool reaped(Child *p, int flags)
 {
     pid_t pid;
     do {
-        pid = p->kept ? keeper_wait(p, flags)
-                      : os.wait4(p->pid, &p->status, flags, &p->usage);
+        pid = p->kept ? keeper_wait(p, flags) : os.wait4(p->pid, &p->status, flags, &p->usage);
     } while (pid < 0 && !p->kept && errno == EINTR);
     p->end = pid < 0 ? LOST : p->end;
     return pid != 0;

@@ -31,6 +31,7 @@ enum {
     X(cpu, -1, INT32_MAX)                 \
     X(stack_pad, 0, 16 * (PAD_STEPS - 1)) \
     X(b_loaded_first, 0, 1)               \
+    X(may_ask, 0, 1)                      \
     X(a.rival, 0, 1)                      \
     X(b.rival, 0, 1)                      \
     X(stop.warm_x100, 0, MAX_X100)        \

@@ -1,8 +1,8 @@
 /* keeper.c - the parent's side of a process that keeps rings (bench_keep.c): who is asked to fork
- * the processes of a search, as long as they are of one task against one incumbent. It begins
- * anew after some, since where a ring lies in memory must not favour one side for a whole search,
- * and ends before any other process begins, which lays its rings itself. Where there is no
- * keeper, nothing but time is lost. */
+ * the processes of a search, as long as they are of one task. It begins anew after some, since
+ * where a ring lies in memory must not favour one side for a whole search, and ends before any
+ * process of a match begins, which lays its rings itself, anew. Where there is no keeper, nothing
+ * but time is lost. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #include "tuner/tuner_int.h"
 
-enum { MOST_ASKED = 64, GRACE_MS = 10000 /* for the end of one that is killed */ };
+enum { MOST_ASKED = 256, GRACE_MS = 10000 /* for the end of one that is killed */ };
 
 /* ---- its end ------------------------------------------------------------------------- */
 
@@ -39,23 +39,28 @@ void children_release(Children *c)
 
 /* ---- its start ----------------------------------------------------------------------- */
 
-/* Only there it pays: many processes, one incumbent, rings. */
-static bool is_worth_it(const Child *p)
+static Hash subject(const Task *t)
 {
-    const ProcessJob *j = p->job;
-    return j->stage == DUEL_SEARCH && j->task->regime == REGIME_COLD &&
-           !j->a->rival && !j->b->rival;
+    struct {
+        Hash kernel;
+        uint64_t rotates, n_threads;
+        int64_t sym[MAX_SYMBOLS];
+    } of = {hash_str(t->kernel), t->rotates, (uint64_t)t->n_threads, {0}};
+    memcpy(of.sym, t->sym, sizeof *t->sym * (size_t)t->n_syms);
+    return hash_bytes(&of, sizeof of);
 }
 
-static Hash subject(Child *p)
+/* Only there it pays: many processes with rings of the same. */
+static bool is_worth_it(const ProcessJob *j)
 {
-    const Task *t = p->job->task;
-    Buf b;
-    buf_init(&b, p->m);
-    buf_printf(&b, "%s\n%s\n%d %llx", t->kernel, p->job->a->schedule, t->n_threads,
-               (unsigned long long)t->rotates);
-    buf_bytes(&b, (const char *)t->sym, sizeof *t->sym * (size_t)t->n_syms);
-    return hash_bytes(b.at, b.len);
+    return j->stage == DUEL_SEARCH && j->task->regime == REGIME_COLD && !j->a->rival &&
+           !j->b->rival;
+}
+
+bool keeper_serves(const Child *p)
+{
+    const RingKeeper *k = &p->c->keeper;
+    return is_worth_it(p->job) && !(k->hopeless && hash_eq(k->of, subject(p->job->task)));
 }
 
 static bool start(Child *p, char **env)
@@ -138,11 +143,13 @@ bool keeper_starts(Child *p, char **env)
 {
     RingKeeper *k = &p->c->keeper;
     KeeperReply r = {0};
-    if (!is_worth_it(p)) {
-        stop(k);
+    if (!is_worth_it(p->job)) {
+        if (p->job->stage != DUEL_REPLICATE) { /* the search goes on behind that */
+            stop(k);
+        }
         return false;
     }
-    Hash of = subject(p);
+    Hash of = subject(p->job->task);
     bool same = hash_eq(k->of, of);
     if (!same || k->n_asked >= MOST_ASKED) {
         stop(k);
@@ -152,6 +159,7 @@ bool keeper_starts(Child *p, char **env)
     if (k->hopeless || !ask(p, env, &r)) {
         stop(k);
         k->hopeless = true;
+        p->begin_ns = clock_ns(); /* what was lost is not the candidate's time */
         return false;
     }
     k->n_asked++;
@@ -169,7 +177,8 @@ pid_t keeper_wait(Child *p, int flags)
 {
     RingKeeper *k = &p->c->keeper;
     KeeperReply r = {0};
-    if (hear(k, flags & WNOHANG ? 0 : GRACE_MS, &r) && r.what == KEEPER_ENDED && r.pid == p->pid) {
+    if (hear(k, flags & WNOHANG ? 0 : GRACE_MS, &r) && r.what == KEEPER_ENDED &&
+        r.pid == p->pid) {
         p->status = r.status;
         p->usage = r.usage;
         return r.pid;

@@ -87,6 +87,9 @@ typedef struct Ring {
  * NULL: the caller alone; source NULL: some bytes; n_copies 1: a hot operand. E_NOMEM. */
 void ring_init(Env *e, Ring *r, const void *source, size_t bytes, int n_copies, bool huge,
                Pool *pool);
+/* The same in the memory that it has, whose pages are there already. False: it is too small, and
+ * as it was. */
+bool ring_refill(Ring *r, const void *source, size_t bytes, int n_copies, Pool *pool);
 void ring_release(Ring *r);
 /* No copy is in a cache any more, on machines that can do that (x86-64, aarch64). */
 void ring_flush(Ring *r, Pool *pool);
@@ -134,6 +137,8 @@ void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool);
  * system did not refuse? */
 size_t runnable_ring_bytes(const Runnable *r, bool *huge);
 void runnable_flush(Runnable *r, Pool *pool); /* likewise, those of more than one copy */
+/* One copy of what is laid out, but not in a ring that is given or with's. */
+size_t runnable_own_bytes(const Runnable *r);
 void runnable_release(Runnable *r);
 /* Once, on the next copies; before there are rings, on the one copy that was laid out. */
 void runnable_call(void *runnable);

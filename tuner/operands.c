@@ -149,8 +149,7 @@ static void lay_out(Env *e, Runnable *r, int operand)
 
 static bool same_bytes(const Laid *a, const Laid *b)
 {
-    return a->at && a->bytes == b->bytes &&
-           (a->at == b->at || !memcmp(a->at, b->at, a->bytes));
+    return a->at && a->bytes == b->bytes && (a->at == b->at || !memcmp(a->at, b->at, a->bytes));
 }
 
 size_t runnable_lay(Env *e, Runnable *r, uint64_t rotates, const Runnable *with)
@@ -192,6 +191,15 @@ void runnable_rings(Env *e, Runnable *r, int n_copies, Pool *pool)
         }
     }
     drop_copies(r);
+}
+
+size_t runnable_own_bytes(const Runnable *r)
+{
+    size_t bytes = 0;
+    for (int i = 1; i < r->k->operand.n; i++) {
+        bytes += r->laid[i].like ? 0 : r->laid[i].bytes;
+    }
+    return bytes;
 }
 
 static Ring *its_ring(const Runnable *r, int operand)

@@ -165,6 +165,7 @@ typedef struct ProcessResult {
     uint64_t base_a, base_b; /* where the libraries were loaded */
     int stack_pad, env_pad;  /* bytes */
     bool b_loaded_first;
+    bool again; /* while it is not over: see AreaFacts */
     Meanwhile meanwhile;
 } ProcessResult;
 
@@ -209,6 +210,7 @@ typedef struct ChildJob {
     int cpu;        /* to bind to; -1: none */
     int stack_pad;  /* bytes */
     bool b_loaded_first;
+    bool may_ask;              /* to be begun again, with rings that are kept for it */
     const char *root;          /* of /proc and /sys; "": this machine's */
     uint64_t ring_limit_bytes; /* of its rings; 0: a sixth of the machine's memory */
 } ChildJob;
@@ -238,8 +240,8 @@ typedef struct RingKeeper { /* of rings, from one search process to the next; ke
     pid_t pid;
     int fd[N_KEEPER_FDS]; /* -1: not open */
     int env_pad;
-    Hash of;       /* task and incumbent */
-    bool hopeless; /* of those, none can be kept */
+    Hash of;       /* its task */
+    bool hopeless; /* of that, none can be kept */
     int n_asked, n_laid; /* processes; rings */
 } RingKeeper;
 

@@ -76,6 +76,16 @@ static void fill_part(void *ctx, int part, int n_parts)
     }
 }
 
+static void fill(const Ring *r, const void *source, Pool *pool)
+{
+    Fill fill = {r, source};
+    if (pool) {
+        pool_run(pool, fill_part, &fill);
+    } else {
+        fill_part(&fill, 0, 1);
+    }
+}
+
 void ring_init(Env *e, Ring *r, const void *source, size_t bytes, int n_copies, bool huge,
                Pool *pool)
 {
@@ -93,12 +103,19 @@ void ring_init(Env *e, Ring *r, const void *source, size_t bytes, int n_copies, 
     int advice =
         huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE; /* or the system's own setting decides */
     r->huge = os.madvise(r->map, r->map_bytes, advice) == 0 && huge;
-    Fill fill = {r, source};
-    if (pool) {
-        pool_run(pool, fill_part, &fill);
-    } else {
-        fill_part(&fill, 0, 1);
+    fill(r, source, pool);
+}
+
+bool ring_refill(Ring *r, const void *source, size_t bytes, int n_copies, Pool *pool)
+{
+    size_t step = round_up(bytes, LINE_BYTES);
+    if (!r->map || (r->map_bytes - HUGE_BYTES) / step < (size_t)n_copies ||
+        mprotect(r->map, r->map_bytes, PROT_READ | PROT_WRITE) != 0) {
+        return false;
     }
+    r->bytes = bytes, r->step_bytes = step, r->n_copies = n_copies, r->next = 0;
+    fill(r, source, pool);
+    return true;
 }
 
 void ring_release(Ring *r)

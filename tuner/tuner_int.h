@@ -59,6 +59,7 @@ typedef struct AreaFacts { /* written once, at the end */
     Probe before, after;
     uint64_t ring_bytes; /* of both sides; 0: hot */
     int32_t pid, status, n_pairs, cpu, huge_pages;
+    int32_t again; /* it asks to be begun again, with rings of b's that are kept */
     char why[sizeof((ProcessResult *)0)->why];
 } AreaFacts;
 
@@ -70,7 +71,7 @@ typedef struct AreaHead {
     uint32_t n_pairs;   /* that are there */
     uint32_t in_a;      /* a is what runs */
     uint32_t no_memory; /* when it died, there was none left to it */
-    uint32_t laid_b;    /* it came so far that it laid rings of b's own */
+    uint32_t wants_b;   /* it came so far that it wanted rings of b's own */
     Verdict verdict;    /* verify_kernel writes it as it goes */
     AreaFacts facts;
     Hash seal; /* of the facts, and of each pair when it was written */
@@ -162,6 +163,7 @@ typedef struct KeeperReply {
     struct rusage usage;
 } KeeperReply;
 
+bool keeper_serves(const Child *p); /* jobs like this one, as far as is known */
 /* A process for p's job, with rings that were laid for an earlier one. False: there is none, and
  * p can be run as any other. */
 bool keeper_starts(Child *p, char **env);
