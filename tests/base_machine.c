@@ -47,7 +47,8 @@ static const Machine *machine(void)
 
 /* ---- features ---- */
 
-static const CpuBits everything = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX};
+static const CpuBits everything = {UINT32_MAX, UINT32_MAX, UINT32_MAX,
+                                   UINT32_MAX, UINT32_MAX, UINT64_MAX};
 
 static const char *features_of(CpuBits bits)
 {
@@ -75,6 +76,22 @@ Test(base_machine, a_feature_needs_the_cpu_and_the_kernel)
     cr_assert_str_eq(features_of(bits), "x family 0: sse4.2 avx fma f16c avx512vnni avxvnni "
                                         "avx512bf16");
     cr_assert_str_eq(features_of((CpuBits){.xcr0 = 0xe7}), "x family 0:");
+}
+
+Test(base_machine, the_sum_of_a_package_is_no_cache)
+{
+    static const struct {
+        const char *vendor;
+        bool counts_instances;
+        int64_t told_mib, mib;
+    } row[] = {{"AuthenticAMD", false, 508, 96},  {"HygonGenuine", false, 508, 96},
+               {"AuthenticAMD", false, 32, 32},   {"AuthenticAMD", true, 508, 508},
+               {"GenuineIntel", false, 504, 504}, {"AuthenticAMD", false, 0, 0}};
+    for (size_t i = 0; i < countof(row); i++) {
+        CpuBits bits = row[i].counts_instances ? everything : (CpuBits){0};
+        cr_expect_eq(cpu_l3_bytes(row[i].vendor, &bits, row[i].told_mib << 20),
+                     row[i].mib << 20, "row %zu", i);
+    }
 }
 
 static void mask_body(Env *e, void *level)

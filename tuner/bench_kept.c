@@ -8,7 +8,8 @@
 #include "tuner/bench_int.h"
 
 enum {
-    KEPT_LIMITS = 2, /* all that is kept, in limits of one process's rings */
+    KEPT_RINGS = 3,  /* all that is kept, in what one process wants, and */
+    KEPT_LIMITS = 2, /* in what one may have */
     PLAIN_SEED = 1,
 };
 
@@ -80,7 +81,9 @@ static Kept *oldest(Keeper *k)
 
 static uint64_t limit_of(const Keeper *k)
 {
-    return KEPT_LIMITS * k->p->job.ring_limit_bytes;
+    uint64_t want = KEPT_RINGS * (uint64_t)ring_want_bytes(&k->p->machine);
+    uint64_t most = KEPT_LIMITS * k->p->job.ring_limit_bytes;
+    return want < most ? want : most;
 }
 
 /* A ring whose memory may be used again, or an empty one. */

@@ -67,6 +67,15 @@ void cpu_features(const CpuBits *bits, bool feature[N_FEATURES])
 #undef X
 }
 
+int64_t cpu_l3_bytes(const char *vendor, const CpuBits *bits, int64_t told)
+{
+    enum { TOPOLOGY_EXTENSIONS = 1 << 22 };
+    const int64_t largest = (int64_t)96 << 20; /* of eight cores with 3D V-Cache */
+    bool sums = (!strcmp(vendor, "AuthenticAMD") || !strcmp(vendor, "HygonGenuine")) &&
+                !(bits->extended1_ecx & TOPOLOGY_EXTENSIONS);
+    return sums && told > largest ? largest : told;
+}
+
 #define BIT(id) (1u << FEAT_##id)
 #define SSE42_LEVEL BIT(SSE42)
 #define AVX2_LEVEL (SSE42_LEVEL | BIT(AVX) | BIT(AVX2) | BIT(FMA) | BIT(F16C))
@@ -129,6 +138,9 @@ static CpuBits read_bits(void)
             bits.leaf7_1_eax = a;
         }
     }
+    if (__get_cpuid(0x80000001, &a, &b, &c, &d)) {
+        bits.extended1_ecx = c;
+    }
     return bits;
 }
 
@@ -154,7 +166,7 @@ static void identify(Env *e, const char *root, Machine *m)
     m->stepping = id.stepping;
     m->l1d_bytes = kib(id.l1_data_cache);
     m->l2_bytes = kib(id.l2_cache);
-    m->l3_bytes = kib(id.l3_cache);
+    m->l3_bytes = cpu_l3_bytes(m->vendor, &bits, kib(id.l3_cache));
 }
 
 #else
