@@ -81,7 +81,7 @@ typedef struct nc_site {
     const char *kernel;         /* the symbol of its function: nc_ and 32 hex digits */
     const char *key;            /* hash of what it computes */
     const char *schedule;       /* steps; "": none */
-    const char *outcome;        /* hit, kept, miss, stale, refused, default */
+    const char *outcome;        /* hit, kept, imported, miss, stale, refused, default, naive */
     const char *why;            /* a sentence; "": there is nothing to say */
 } nc_site;
 
