@@ -101,15 +101,28 @@ static void twenty_sessions(Env *e, void *arg)
     }
 }
 
-Test(tuner_real, acceptance_14_twenty_sessions_over_copies_have_no_winner)
+static void copies_have_no_winner(Regime regime)
 {
     int n_winners = 0;
     begin(product_text, 60);
+    real.lab.task.regime = regime;
+    real.lab.children.ring_limit_bytes = 64 << 20; /* how cold does not matter here */
     set_sides(plain_text, plain_text);
     real.challenger = real.incumbent;
     must_work(&real.lab.w.e, twenty_sessions, &n_winners);
     cr_assert_eq(n_winners, 0);
     lab_release(&real.lab);
+}
+
+Test(tuner_real, acceptance_14_twenty_sessions_over_copies_have_no_winner)
+{
+    copies_have_no_winner(REGIME_HOT);
+}
+
+/* Where a search finds the rings that it keeps, and a match its own. */
+Test(tuner_real, acceptance_14_twenty_cold_sessions_over_copies_have_no_winner)
+{
+    copies_have_no_winner(REGIME_COLD);
 }
 
 typedef struct Meeting {
