@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static const char prelude[] =
     "#define _GNU_SOURCE\n"
@@ -179,4 +180,51 @@ void lab_refuses(Lab *l, const char *text, Status s, const char *words)
     lab_keeps(l);
     expect_refused(lab_run(l), s, words);
     cr_expect_eq(l->children.keeper.n_asked, 1, "was not forked from a keeper");
+}
+
+/* ---- what tests of processes and of keepers share ------------------------------------- */
+
+bool lab_run_once(void *lab, Err *err)
+{
+    Lab *l = lab;
+    Env own;
+    env_init(&own);
+    l->runner.process(l->runner.ctx, &own, &own.model, &l->job, &l->result);
+    env_release(&own);
+    children_release(&l->children);
+    l->children.keeper.hopeless = false;
+    return l->result.status == STATUS_OK || err_set(err, E_IO, "%s", l->result.why);
+}
+
+void lab_word_is_hidden(Lab *l, const char *word, const char *const *argument)
+{
+    char *argv[] = {(char *)l->children.program, (char *)word,        (char *)argument[0],
+                    (char *)argument[1],         (char *)argument[2], NULL};
+    Buf out;
+    int status;
+    Err err;
+    buf_init(&out, &l->w.e.model);
+    cr_assert(os_run(argv, NULL, 10000, 4096, &out, &status, &err), "%s", err.text);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 3, "%s", out.at);
+    cr_expect(strchr(out.at, '\n') == out.at + out.len - 1, "one sentence: %s", out.at);
+}
+
+static bool is_gone(int pid)
+{
+    char path[64], state = 'X';
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "r");
+    bool gone = !f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1 || state == 'Z' || state == 'X';
+    if (f) {
+        fclose(f);
+    }
+    return gone;
+}
+
+bool process_goes(int pid)
+{
+    for (int i = 0; i < 500 && !is_gone(pid); i++) {
+        usleep(10000);
+    }
+    return is_gone(pid);
 }

@@ -37,4 +37,11 @@ void lab_keeps(Lab *l);                  /* from now on jobs are such that rings
  * status and, where given, words of the reason. */
 void lab_refuses(Lab *l, const char *text, Status s, const char *words);
 
+/* A body for fault_loop: runs the job of the Lab, and ends who keeps rings; an error where it was not OK. */
+bool lab_run_once(void *lab, Err *err);
+/* tune with a hidden word and up to three arguments refuses in one sentence. */
+void lab_word_is_hidden(Lab *l, const char *word, const char *const *argument);
+/* Waits some seconds for a process that is not ours to be gone. */
+bool process_goes(int pid);
+
 #endif

@@ -413,18 +413,7 @@ Test(tuner_child_run, it_dies_with_its_parent)
     if (child == 0) {
         cr_skip_test("this kernel does not list children");
     }
-    bool gone = false;
-    for (int i = 0; i < 500 && !gone; i++) {
-        usleep(10000);
-        snprintf(path, sizeof path, "/proc/%d/stat", child);
-        FILE *f = fopen(path, "r");
-        char state = 'X';
-        gone = !f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1 || state == 'Z' || state == 'X';
-        if (f) {
-            fclose(f);
-        }
-    }
-    cr_expect(gone, "process %d outlives its parent", child);
+    cr_expect(process_goes(child), "process %d outlives its parent", child);
 }
 
 Test(tuner_child_run, the_hidden_word_is_not_for_users)
@@ -432,15 +421,7 @@ Test(tuner_child_run, the_hidden_word_is_not_for_users)
     static const char *const wrong[][3] = {
         {"0", "3", NULL}, {"1", "3", NULL}, {"x", "y", NULL}, {NULL, NULL, NULL}};
     for (size_t i = 0; i < countof(wrong); i++) {
-        char *argv[] = {(char *)lab.children.program, CHILD_WORD, (char *)wrong[i][0],
-                        (char *)wrong[i][1], NULL};
-        Buf out;
-        int status;
-        Err err;
-        buf_init(&out, &lab.w.e.model);
-        cr_assert(os_run(argv, NULL, 10000, 4096, &out, &status, &err), "%s", err.text);
-        cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 3, "%s", out.at);
-        cr_expect(strchr(out.at, '\n') == out.at + out.len - 1, "one sentence: %s", out.at);
+        lab_word_is_hidden(&lab, CHILD_WORD, wrong[i]);
     }
 }
 
@@ -459,16 +440,6 @@ Test(tuner_child_run, a_program_that_is_not_there)
 
 /* ---- the parent's own calls fail ----------------------------------------------------- */
 
-static bool run_once(void *ctx, Err *err)
-{
-    Lab *l = ctx;
-    Env own;
-    env_init(&own);
-    l->runner.process(l->runner.ctx, &own, &own.model, &l->job, &l->result);
-    env_release(&own);
-    return l->result.status == STATUS_OK || err_set(err, E_IO, "%s", l->result.why);
-}
-
 Test(tuner_child_run, each_call_of_the_parent_may_fail)
 {
     static const char *const call[] = {"alloc", "memfd", "mmap",  "pipe",  "spawn",
@@ -477,7 +448,7 @@ Test(tuner_child_run, each_call_of_the_parent_may_fail)
     lab.job.verify = false;
     lab.job.n_pairs = 1;
     for (size_t i = 0; i < countof(call); i++) {
-        int n = fault_loop(call[i], run_once, &lab);
+        int n = fault_loop(call[i], lab_run_once, &lab);
         cr_expect_gt(n, 0, "%s is never called", call[i]);
         while (waitpid(-1, NULL, 0) > 0) { /* where waiting was what failed */
         }

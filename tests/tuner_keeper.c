@@ -286,18 +286,6 @@ Test(tuner_keeper, a_candidate_that_kills_it_dies_with_it)
     expect_kept(2, 3);
 }
 
-static bool is_gone(int pid)
-{
-    char path[64], state = 'X';
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
-    FILE *f = fopen(path, "r");
-    bool gone = !f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1 || state == 'Z' || state == 'X';
-    if (f) {
-        fclose(f);
-    }
-    return gone;
-}
-
 Test(tuner_keeper, it_dies_with_its_parent)
 {
     int fd[2], pid = 0;
@@ -311,27 +299,12 @@ Test(tuner_keeper, it_dies_with_its_parent)
     cr_assert_eq(read(fd[0], &pid, sizeof pid), sizeof pid);
     cr_assert_eq(waitpid(parent, NULL, 0), parent);
     cr_assert_gt(pid, 0);
-    for (int i = 0; i < 500 && !is_gone(pid); i++) {
-        usleep(10000);
-    }
-    cr_expect(is_gone(pid), "keeper %d outlives its parent", pid);
+    cr_expect(process_goes(pid), "keeper %d outlives its parent", pid);
     close(fd[0]);
     close(fd[1]);
 }
 
 /* ---- the parent's own calls fail ----------------------------------------------------- */
-
-static bool run_once(void *ctx, Err *err)
-{
-    Lab *l = ctx;
-    Env own;
-    env_init(&own);
-    l->runner.process(l->runner.ctx, &own, &own.model, &l->job, &l->result);
-    env_release(&own);
-    children_release(&l->children);
-    keeper->hopeless = false;
-    return l->result.status == STATUS_OK || err_set(err, E_IO, "%s", l->result.why);
-}
 
 Test(tuner_keeper, each_call_of_the_parent_may_fail)
 {
@@ -341,7 +314,7 @@ Test(tuner_keeper, each_call_of_the_parent_may_fail)
     lab.job.verify = false;
     lab.job.n_pairs = 1;
     for (size_t i = 0; i < countof(call); i++) {
-        int n = fault_loop(call[i], run_once, &lab);
+        int n = fault_loop(call[i], lab_run_once, &lab);
         cr_expect_gt(n, 0, "%s is never called", call[i]);
         while (waitpid(-1, NULL, 0) > 0) { /* where waiting was what failed */
         }
@@ -354,14 +327,6 @@ Test(tuner_keeper, the_hidden_word_is_not_for_users)
     static const char *const wrong[][3] = {
         {NULL}, {"1", NULL}, {"x", "y", "z"}, {"1", "0", "1"}, {"0", "0", "0"}};
     for (size_t i = 0; i < countof(wrong); i++) {
-        Buf out;
-        Err err;
-        int status = 0;
-        char *argv[] = {(char *)lab.children.program, KEEPER_WORD,         (char *)wrong[i][0],
-                        (char *)wrong[i][1],          (char *)wrong[i][2], NULL};
-        buf_init(&out, &lab.w.e.model);
-        cr_assert(os_run(argv, NULL, 10000, 4096, &out, &status, &err), "%s", err.text);
-        cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 3, "%s", out.at);
-        cr_expect(strchr(out.at, '\n') == out.at + out.len - 1, "one sentence: %s", out.at);
+        lab_word_is_hidden(&lab, KEEPER_WORD, wrong[i]);
     }
 }

@@ -42,7 +42,6 @@ static const Kernel *scheduled(Process *p, int side)
 void bench_prepare(Process *p)
 {
     const Task *t = &p->job.task;
-    machine_read(p->e, p->job.root, &p->machine);
     p->naive = kernel_parse(p->e, t->kernel, strlen(t->kernel), "kernel");
     if (p->naive->n_syms != t->n_syms) {
         fail(p->e, E_INPUT, "The kernel has %d symbols and the task values of %d.",
@@ -237,7 +236,8 @@ static void measure_job(Env *e, void *arg)
     Process *p = arg;
     Err err;
     area_enter(&p->area, AREA_BEGUN);
-    if (!p->naive) {
+    if (!p->naive) { /* else a keeper has done it */
+        machine_read(e, p->job.root, &p->machine);
         bench_prepare(p);
     }
     bench_lock_down(p);
@@ -307,16 +307,16 @@ _Noreturn void bench_measure(Process *p)
 
 /* ---- beginning ----------------------------------------------------------------------- */
 
-int parents_fd(int parent, int fd, int flags)
+int fd_of_process(int pid, int fd, int flags)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", parent, fd);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
     return os.open(path, flags, 0);
 }
 
 static bool open_area(int parent, int area_fd, Area *a, Err *err)
 {
-    int fd = parents_fd(parent, area_fd, O_RDWR);
+    int fd = fd_of_process(parent, area_fd, O_RDWR);
     if (fd < 0) {
         return err_set(err, E_IO, "Cannot open descriptor %d of process %d: %s.", area_fd,
                        parent, strerror(errno));

@@ -31,11 +31,9 @@ typedef struct Process {
 
 /* ---- bench_child.c ---- */
 
-/* The parent's descriptor as one of ours. -1: errno says why. */
-int parents_fd(int parent, int fd, int flags);
 /* Finds the job. False: err says why. */
 bool bench_begin(Process *p, int parent, int area_fd, Err *err);
-/* The two that follow fail as env_try's bodies do. First: the kernels that the job means. */
+/* The kernels that the job means, once the machine is known. This, and loading, fail. */
 void bench_prepare(Process *p);
 void bench_lock_down(Process *p); /* from then on it may run foreign code */
 void bench_load(Process *p, int side);
@@ -73,7 +71,8 @@ typedef struct Keeper {
     int parent, in, out; /* its parent's number, descriptors of requests and replies */
     RivalOpen *own_rivals;
     Env env;      /* of what stays */
-    void **plain; /* by operand; NULL: it does not rotate */
+    void **plain; /* operands as the graph has them */
+    Machine machine;
     Kept kept[MAX_KEPT];
     int n_kept;
     uint64_t n_requests;

@@ -167,8 +167,8 @@ int keeper_main(int argc, char **argv, RivalOpen *own)
     k = (Keeper){.parent = fd[0], .own_rivals = own, .in = -1, .out = -1};
     env_init(&k.env);
     if (fd[0] > 0 && child_bind_life(k.parent)) {
-        k.in = parents_fd(k.parent, fd[1], O_RDONLY);
-        k.out = parents_fd(k.parent, fd[2], O_WRONLY);
+        k.in = fd_of_process(k.parent, fd[1], O_RDONLY);
+        k.out = fd_of_process(k.parent, fd[2], O_WRONLY);
     }
     if (k.in < 0 || k.out < 0) {
         fprintf(stderr, "%s is for this program's own use.\n", KEEPER_WORD);

@@ -203,25 +203,22 @@ static void give_side(Keeper *k, int side)
     }
 }
 
-/* What rotates, as the graph has it: the same values in all processes, and drawn once. */
+/* Operands as the graph has them: the same values in all processes, and drawn once. */
 static void fill_plain(Env *e, void *arg)
 {
     Keeper *k = arg;
     const Process *p = k->p;
-    int n = p->naive->operand.n;
-    void *stays = k, **plain = arena_array(&e->model, void *, n);
-    for (int i = 0; i < n; i++) {
-        plain[i] = operand_rotates(p->naive, i, p->job.task.rotates) ? NULL : stays;
-    }
+    void **plain = arena_array(&e->model, void *, p->naive->operand.n);
     operands_fill(e, p->naive, p->job.task.sym, PLAIN_SEED, plain);
-    for (int i = 0; i < n; i++) {
-        plain[i] = plain[i] == stays ? NULL : plain[i];
-    }
     k->plain = plain;
 }
 
 void kept_give(Keeper *k)
 {
+    if (!k->plain) {
+        machine_read(k->p->e, k->p->job.root, &k->machine);
+    }
+    k->p->machine = k->machine;
     bench_prepare(k->p);
     if (!k->plain && !env_try(&k->env, fill_plain, k)) {
         fail_err(k->p->e, &k->env.err);

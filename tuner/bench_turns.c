@@ -81,7 +81,7 @@ void bench_lay(Process *p)
     area_enter(&p->area, AREA_PACKING);
     p->param = arena_array(&p->e->model, void *, p->naive->operand.n);
     for (int i = 0; i < p->naive->operand.n && p->plain; i++) {
-        p->param[i] = p->plain[i];
+        p->param[i] = operand_rotates(p->naive, i, t->rotates) ? p->plain[i] : NULL;
     }
     operands_fill(p->e, p->naive, t->sym, p->job.job.seed, p->param);
     size_t bytes = 0;

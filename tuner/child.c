@@ -180,9 +180,7 @@ static void close_process(Child *p)
 {
     close_fd(&p->area_fd);
     close_fd(&p->pid_fd);
-    if (!p->kept) { /* else it is the keeper's */
-        close_fd(&p->said_fd);
-    }
+    close_fd(&p->said_fd);
     area_release(&p->area);
 }
 

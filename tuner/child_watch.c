@@ -32,9 +32,7 @@ static void listen_to(Child *p)
     char chunk[4096];
     ssize_t n = os.read(p->said_fd, chunk, sizeof chunk);
     if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN)) {
-        if (!p->kept) {
-            os.close(p->said_fd);
-        }
+        os.close(p->said_fd);
         p->said_fd = -1;
     }
     if (n > 0) {

@@ -4,6 +4,7 @@
  * process of a match begins, which lays its rings itself, anew. Where there is no keeper, nothing
  * but time is lost. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -168,7 +169,7 @@ bool keeper_starts(Child *p, char **env)
     p->kept_lay_ns = r.lay_ns;
     p->pid = r.pid;
     p->pid_fd = os.pidfd(r.pid);
-    p->said_fd = k->fd[KEEPER_SAID];
+    p->said_fd = fd_of_process(p->cross.parent, k->fd[KEEPER_SAID], O_RDONLY);
     p->out->env_pad = k->env_pad;
     return true;
 }

@@ -226,13 +226,15 @@ bool child_job_parse(Arena *m, const char *text, size_t len, ChildJob *out, Err 
 #define CHILD_WORD "--measure-for" /* the hidden first argument; main gives way to child_main */
 #define KEEPER_WORD "--keep-for"   /* likewise, to keeper_main */
 
-/* Descriptors of a process that keeps rings. Columns: id */
-#define KEEPER_FDS(X) X(PID) X(SAID) X(ASK_READ) X(ASK) X(ANSWER) X(ANSWER_WRITE)
-
-enum KeeperFd {
-#define X(id) KEEPER_##id,
-    KEEPER_FDS(X) N_KEEPER_FDS
-#undef X
+/* Descriptors of a process that keeps rings. */
+enum {
+    KEEPER_PID,
+    KEEPER_SAID,
+    KEEPER_ASK_READ, /* two pipes: what reads comes first */
+    KEEPER_ASK,
+    KEEPER_ANSWER,
+    KEEPER_ANSWER_WRITE,
+    N_KEEPER_FDS
 };
 
 typedef struct RingKeeper { /* of rings, from one search process to the next; keeper.c */
@@ -240,8 +242,8 @@ typedef struct RingKeeper { /* of rings, from one search process to the next; ke
     pid_t pid;
     int fd[N_KEEPER_FDS]; /* -1: not open */
     int env_pad;
-    Hash of;       /* its task */
-    bool hopeless; /* of that, none can be kept */
+    Hash of;             /* its task */
+    bool hopeless;       /* of that, none can be kept */
     int n_asked, n_laid; /* processes; rings */
 } RingKeeper;
 

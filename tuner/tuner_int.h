@@ -149,6 +149,11 @@ void child_looks_before(Child *p);
 /* When it has ended and its result is known. */
 void child_looks_after(Child *p);
 
+/* ---- bench_child.c ---------------------------------------------------------------------- */
+
+/* A process's descriptor as one of ours, opened anew. -1: errno says why. */
+int fd_of_process(int pid, int fd, int flags);
+
 /* ---- keeper.c: a process that keeps rings and forks those that measure ------------------ */
 
 enum { KEEPER_CANNOT, KEEPER_STARTED, KEEPER_ENDED };

@@ -2,13 +2,13 @@
  * kernel are compiled, in batches as tune does it, then each meets the default in a process of
  * its own, cold and on all threads, until the rule for losers or winners ends it. Prints
  * markdown. Run from the source folder: make bench. */
+#include "tests/bench/tune_program.h"
 #include "tuner/tuner.h"
 
 #include <ftw.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     N_CANDIDATES = 96, /* the first pays for what the others find laid */
@@ -155,13 +155,9 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 
 int main(void)
 {
-    char cache[] = "/tmp/nc-bench-XXXXXX", tune[4096];
-    const char *build = getenv("NC_BUILD");
+    char cache[] = "/tmp/nc-bench-XXXXXX";
     program_name = "bench/child";
-    snprintf(tune, sizeof tune, "%s/tune", build ? build : "build/release");
-    if (access(tune, X_OK)) {
-        die("%s cannot be run: %m; NC_BUILD names the folder with the built programs.", tune);
-    }
+    const char *tune = tune_program();
     if (!mkdtemp(cache)) {
         die("no folder in /tmp");
     }

@@ -4,6 +4,7 @@
  * default, which is hard to beat, and once from the middle of that plane, which is not. Prints
  * the curve of each search and each match as markdown. Takes some ten minutes. Run from the
  * source folder: make bench. */
+#include "tests/bench/tune_program.h"
 #include "tuner/tuner.h"
 
 #include <ftw.h>
@@ -191,13 +192,11 @@ static void prepare(Env *e, Course *c)
                      "t = permute w perm=[1, 0]\ny = matmul x, t\nreturn y=y\n",
                      K, N, K);
     Compile compile = {.env = e};
-    const char *folder = getenv("NC_BUILD");
     machine_read(e, "", &c->machine);
     toolchain_find(e, &c->tc);
     cache_open(e, &c->cache, NULL);
     c->naive =
         compile_model(&compile, ncg_parse(e, text, strlen(text), "product"))->kernel.at[0];
-    c->children.program = arena_printf(&e->model, "%s/tune", folder ? folder : "build/release");
     c->task = (Task){.kernel = c->naive->text,
                      .n_syms = c->naive->n_syms,
                      .sym = {M},
@@ -260,12 +259,15 @@ int main(void)
     char cache[] = "/tmp/nc-bench-XXXXXX";
     Env e;
     program_name = "bench/search";
+    const char *program = tune_program();
     if (!mkdtemp(cache)) {
         die("A folder in /tmp cannot be made: %m.");
     }
     setenv("NANOCOMPILE_CACHE", cache, 1);
     env_init(&e);
-    bool ok = env_try(&e, run, arena_new(&e.model, Course));
+    Course *c = arena_new(&e.model, Course);
+    c->children.program = program;
+    bool ok = env_try(&e, run, c);
     nftw(cache, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     if (!ok) {
         die("%s", e.err.text);
