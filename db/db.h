@@ -28,6 +28,7 @@ const char *db_default_path(Env *e);
  * left as it is and refused, an empty file too. Memory is e's model arena. NULL: err says
  * why. */
 Db *db_open(Env *e, const char *path, DbMode mode, Err *err);
+Db *db_must_open(Env *e, const char *path, DbMode mode); /* the same; fails where it says why */
 void db_close(Db *db); /* NULL is fine */
 const char *db_path(const Db *db);
 Env *db_env(const Db *db);

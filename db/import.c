@@ -77,11 +77,7 @@ static void fill_body(Env *e, void *arg)
 static void import_body(Env *e, void *arg)
 {
     Import *m = arg;
-    Err err;
-    m->own = db_open(e, m->path, DB_WRITE, &err);
-    if (!m->own) {
-        fail_err(e, &err);
-    }
+    m->own = db_must_open(e, m->path, DB_WRITE);
     check_outside(e, m);
     db_transact(m->own, fill_body, m);
     int64_t n = db_verify(m->own, NULL, keep_first, m);

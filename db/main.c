@@ -295,13 +295,9 @@ static void usage(FILE *out)
 static void command_body(Env *e, void *arg)
 {
     CommandLine *c = arg;
-    Err err;
     const char *path = c->command->word_is_path ? c->o.word[0] : c->o.path;
     c->o.e = e;
-    c->o.db = db_open(e, path, c->command->mode, &err);
-    if (!c->o.db) {
-        fail_err(e, &err);
-    }
+    c->o.db = db_must_open(e, path, c->command->mode);
     c->command->run(&c->o);
     if (fflush(stdout)) {
         cannot_write(&c->o);

@@ -340,12 +340,8 @@ static void end_merge(void *arg)
 
 DbMerged db_merge(Db *into, const char *path, DbComplain *complain, void *ctx)
 {
-    Err err;
     Merging m = {.into = into, .complain = complain, .ctx = ctx};
-    m.from = db_open(into->e, path, DB_READ, &err);
-    if (!m.from) {
-        fail_err(into->e, &err);
-    }
+    m.from = db_must_open(into->e, path, DB_READ);
     sqlite3_exec(m.from->sql, "BEGIN", NULL, NULL, NULL); /* one state of it, whoever writes */
     env_finally(into->e, merge_transaction, end_merge, &m);
     return m.done;

@@ -242,6 +242,16 @@ Db *db_open(Env *e, const char *path, DbMode mode, Err *err)
     return o.db;
 }
 
+Db *db_must_open(Env *e, const char *path, DbMode mode)
+{
+    Err err;
+    Db *db = db_open(e, path, mode, &err);
+    if (!db) {
+        fail_err(e, &err);
+    }
+    return db;
+}
+
 static void finalize(sqlite3_stmt **s, int n)
 {
     for (int i = 0; i < n; i++) {

@@ -149,11 +149,7 @@ static void writing_body(Env *e, void *arg)
 static void open_and_write(Env *e, void *arg)
 {
     Writing *w = arg;
-    Err err;
-    w->db = db_open(e, w->path, DB_WRITE, &err);
-    if (!w->db) {
-        fail_err(e, &err);
-    }
+    w->db = db_must_open(e, w->path, DB_WRITE);
     w->path = arena_str(&e->model, db_path(w->db));
     db_transact(w->db, writing_body, w);
 }

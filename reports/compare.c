@@ -205,12 +205,8 @@ static void files_body(Env *e, void *arg)
     Report *r = f->r;
     Two t = {.db = {NULL, NULL}};
     const char *machines[2];
-    Err err;
     for (int i = 0; i < 2; i++) {
-        r->db = t.db[i] = f->db[i] = db_open(e, r->word[i], DB_READ, &err);
-        if (!r->db) {
-            fail_err(e, &err);
-        }
+        r->db = t.db[i] = f->db[i] = db_must_open(e, r->word[i], DB_READ);
         *(i ? &t.b : &t.a) = answers_of(r, DB_NONE);
         machines[i] = machines_of(r);
     }

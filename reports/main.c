@@ -208,14 +208,10 @@ static void run_body(Env *e, void *arg)
 {
     Running *x = arg;
     const Options *o = x->o;
-    Err err;
     Report r;
     Buf out;
     buf_init(&out, &e->model);
-    x->db = db_open(e, path_of(o), DB_READ, &err);
-    if (!x->db) {
-        fail_err(e, &err);
-    }
+    x->db = db_must_open(e, path_of(o), DB_READ);
     report_init(&r, e, x->db,
                 is_page(o) || (o->format != FORMAT_CSV && o->format != FORMAT_JSON));
     r.n_words = o->n_words;

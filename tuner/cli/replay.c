@@ -189,11 +189,7 @@ static void replay_all(Env *e, void *arg)
 {
     Replay *x = arg;
     DbRunTask rt;
-    Err err;
-    x->db = db_open(e, x->w->o->db, DB_READ, &err);
-    if (!x->db) {
-        fail_err(e, &err);
-    }
+    x->db = db_must_open(e, x->w->o->db, DB_READ);
     x->run = find_run(x, x->w->o->side[0]);
     DbCursor at = DB_FIND(x->db, RUN_TASKS, x->run);
     while (db_next(&at, &e->model, &rt)) {
